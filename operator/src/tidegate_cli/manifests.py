@@ -1,0 +1,136 @@
+"""Reads the YAML files that a user keeps in Git, without a cluster.
+
+Everything is read before anything is judged, so that one run names every mistake. A problem is
+one line: the file, the object, the field, the value and the next step. Kinds that Tidegate does not
+know are passed over: a folder of manifests usually holds more than ours.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+API_VERSION = "tidegate.dev/v1alpha1"
+OUR_KINDS = ("KnowledgeBase", "RetrievalPipeline", "RoutingPolicy")
+FILE_BYTES_MAX = 8 * 1024 * 1024
+
+
+class ManifestError(Exception):
+    """The given files cannot be used; `problems` has a line for each reason."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = list(problems)
+        super().__init__("\n".join(self.problems))
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One YAML document and where it came from."""
+
+    file: Path
+    kind: str
+    name: str
+    body: Mapping[str, object]
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """What the files hold, by kind and name; one namespace."""
+
+    objects: Mapping[tuple[str, str], Manifest] = field(default_factory=dict)
+
+    def of_kind(self, kind: str) -> list[Manifest]:
+        """Return the objects of `kind` in the order of their names."""
+        return [self.objects[key] for key in sorted(self.objects) if key[0] == kind]
+
+    def find(self, kind: str, name: str) -> Manifest | None:
+        """Return one object, None when the files do not hold it."""
+        return self.objects.get((kind, name))
+
+
+def manifest_files(paths: Iterable[Path]) -> list[Path]:
+    """Return the YAML files that `paths` name: files as they are, folders with everything below them."""
+    files: list[Path] = []
+    problems = []
+    for path in paths:
+        if path.is_dir():
+            found = sorted(file for pattern in ("*.yaml", "*.yml") for file in path.rglob(pattern))
+            if not found:
+                problems.append(f"{path}: holds no .yaml file; name the folder with your manifests")
+            files.extend(found)
+        elif path.exists():
+            files.append(path)
+        else:
+            problems.append(f"{path}: no such file or folder; check what follows -f")
+    if problems:
+        raise ManifestError(problems)
+    return list(dict.fromkeys(files))
+
+
+def read_manifests(paths: Iterable[Path]) -> Manifests:
+    """Read every document below `paths`.
+
+    Raises:
+        ManifestError: a file is missing, unreadable, not YAML, or two documents name the same object.
+    """
+    objects: dict[tuple[str, str], Manifest] = {}
+    problems: list[str] = []
+    for file in manifest_files(paths):
+        try:
+            for manifest in _documents(file):
+                twin = objects.setdefault((manifest.kind, manifest.name), manifest)
+                if twin is not manifest:
+                    problems.append(f"{manifest}: is also in {twin.file}; keep one of them")
+        except ManifestError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise ManifestError(problems)
+    return Manifests(objects)
+
+
+def _documents(file: Path) -> Iterator[Manifest]:
+    for position, body in enumerate(_parsed(file), start=1):
+        if body is None:
+            continue
+        where = f"{file}: document {position}"
+        if not isinstance(body, dict):
+            raise ManifestError(
+                [f"{where}: is a {type(body).__name__}, not an object; a manifest starts with apiVersion and kind"]
+            )
+        kind, metadata = body.get("kind"), body.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        if not isinstance(kind, str) or not isinstance(name, str):
+            raise ManifestError([f"{where}: kind and metadata.name are missing or not text; every manifest needs both"])
+        if kind in OUR_KINDS and body.get("apiVersion") != API_VERSION:
+            raise ManifestError(
+                [f"{where}: {kind} {name}: apiVersion is {body.get('apiVersion')!r}; use {API_VERSION}"]
+            )
+        yield Manifest(file, kind, name, body)
+
+
+def _parsed(file: Path) -> list[object]:
+    try:
+        if file.stat().st_size > FILE_BYTES_MAX:
+            raise ManifestError(
+                [f"{file}: is larger than {FILE_BYTES_MAX} bytes; put documents on a volume instead of in a manifest"]
+            )
+        return list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ManifestError([f"{file}: cannot be read: {error.strerror}"]) from error
+    except UnicodeDecodeError as error:
+        raise ManifestError(
+            [f"{file}: is not UTF-8 at byte {error.start}; convert it, for example with iconv"]
+        ) from error
+    except yaml.YAMLError as error:
+        raise ManifestError([f"{file}: is not YAML: {_one_line(error)}"]) from error
+
+
+def _one_line(error: yaml.YAMLError) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"{error.problem} at line {mark.line + 1}, column {mark.column + 1}"
+    return str(error).replace("\n", " ")
