@@ -7,6 +7,7 @@ once, and a deletion is handed out as None, so a follower never has to ask twice
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from tidegate_link.client import ApiClient, Document, LinkError
 
 PAUSE_SECONDS = 0.2
 PAUSE_MAX_SECONDS = 15.0
+LASTED_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ async def follow_config_map(
     last: str | None = None
     pause_seconds = PAUSE_SECONDS
     while True:
+        started = time.monotonic()
         try:
             current = await read_config_map(client, namespace=namespace, name=name)
             version = "" if current is None else current.resource_version
@@ -53,7 +56,6 @@ async def follow_config_map(
                 last = version
                 yield current
             async for changed in _changes(client, namespace, name, version):
-                pause_seconds = PAUSE_SECONDS
                 version = "" if changed is None else changed.resource_version
                 if version != last:
                     last = version
@@ -61,7 +63,10 @@ async def follow_config_map(
         except LinkError as error:
             if error.status != 410:
                 lost(error)
-        # Also after a watch that ended well: a server that closes each watch at once must not be asked without pause.
+        # A watch that lasted ended well and is opened again at once; a server that closes each at once, or is away,
+        # is asked less and less often.
+        if time.monotonic() - started > LASTED_SECONDS:
+            pause_seconds = PAUSE_SECONDS
         await asyncio.sleep(pause_seconds * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
         pause_seconds = min(2 * pause_seconds, PAUSE_MAX_SECONDS)
 

@@ -35,7 +35,7 @@ class Lease:
 
     async def acquire(self) -> None:
         """Wait until this process is the holder."""
-        while not await self.try_acquire():
+        while not await self.try_acquire():  # noqa: ASYNC110 - the other holder is in another process
             await asyncio.sleep(RENEW_SECONDS / 2)
 
     async def try_acquire(self) -> bool:
