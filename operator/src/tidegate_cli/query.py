@@ -1,0 +1,107 @@
+"""`tidegate query`: asks a pipeline and shows the answer as a person reads it.
+
+Plain urllib: one request does not justify a client, and the command must start quickly.
+"""
+
+import json
+import textwrap
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+TIMEOUT_SECONDS = 30
+EXCERPT_CHARACTERS = 320
+
+
+class QueryError(Exception):
+    """The pipeline refused or could not be reached; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question and who asks it."""
+
+    query: str
+    url: str = "http://127.0.0.1:8080"
+    top_k: int = 3
+    key: str = ""
+    tenant: str = ""
+    user: str = ""
+    session: str = ""
+    release: str = ""
+    explain: bool = False
+
+
+def ask(question: Question) -> dict[str, object]:
+    """Return the pipeline's answer.
+
+    Raises:
+        QueryError: refused (with the server's own message) or unreachable.
+    """
+    body: dict[str, object] = {"query": question.query, "top_k": question.top_k}
+    if question.session:
+        body["session_id"] = question.session
+    if question.explain:
+        body["explain"] = True
+    request = urllib.request.Request(  # noqa: S310 - the scheme is checked below
+        f"{question.url}/v1/retrieve", data=json.dumps(body).encode(), headers=_headers(question), method="POST"
+    )
+    if not question.url.startswith(("http://", "https://")):
+        raise QueryError(f"--url {question.url!r}: must begin with http:// or https://")
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310
+            answer = json.load(response)
+    except urllib.error.HTTPError as error:
+        raise QueryError(_message_of(error)) from error
+    except (urllib.error.URLError, OSError) as error:
+        reason = getattr(error, "reason", error)
+        raise QueryError(f"{question.url} cannot be reached ({reason}); is `tidegate local` running?") from error
+    if not isinstance(answer, dict):
+        raise QueryError(f"{question.url} did not answer as Tidegate does; check --url")
+    return answer
+
+
+def render(answer: Mapping[str, object]) -> str:
+    """Return the answer as text: each chunk with its source, then which release answered and how long it took."""
+    lines: list[str] = []
+    results = answer.get("results")
+    for rank, result in enumerate(results if isinstance(results, list) else [], start=1):
+        location = result.get("location") or {}
+        where = f"{result['document_id']}:{location.get('start')}-{location.get('end')}"
+        lines.append(f"{rank}. {result['title']}  [{where}]  {result['score_kind']} {result['score']:.3f}")
+        if result.get("scores"):
+            lines.append("   " + "  ".join(f"{leg} {score:.4f}" for leg, score in sorted(result["scores"].items())))
+        excerpt = textwrap.shorten(" ".join(str(result["content"]).split()), EXCERPT_CHARACTERS, placeholder=" …")
+        lines.append(textwrap.indent(textwrap.fill(excerpt, 100), "   "))
+    if not lines:
+        lines.append("nothing found")
+    degraded = answer.get("degraded")
+    lines.extend(
+        f"degraded: {entry['node']} ({entry['reason']} after {entry['after_ms']:.0f} ms)"
+        for entry in (degraded if isinstance(degraded, list) else [])
+    )
+    timings, route = answer.get("timings_ms"), answer.get("route")
+    total = f", {timings['total']:.1f} ms" if isinstance(timings, dict) and "total" in timings else ""
+    rule = f" by rule {route['rule']}" if isinstance(route, dict) else ""
+    lines.append(f"-- {answer.get('release')} ({answer.get('arm')}{rule}){total}")
+    return "\n".join(lines)
+
+
+def _headers(question: Question) -> dict[str, str]:
+    headers = {"content-type": "application/json"}
+    if question.key:
+        headers["authorization"] = f"Bearer {question.key}"
+    for name in ("tenant", "user", "release"):
+        value = getattr(question, name)
+        if value:
+            headers[f"x-tidegate-{name}"] = value
+    return headers
+
+
+def _message_of(error: urllib.error.HTTPError) -> str:
+    try:
+        body = json.load(error)["error"]
+        return f"{body['code']} ({error.code}): {body['message']}"
+    except (ValueError, KeyError, TypeError):
+        return f"HTTP {error.code} from {error.url}; check --url"

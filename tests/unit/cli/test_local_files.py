@@ -1,0 +1,74 @@
+"""ConfigMaps, Secrets and claims as folders, laid the way a kubelet lays them."""
+
+import base64
+import stat
+from pathlib import Path
+
+import pytest
+
+from tidegate_cli.local_files import LocalFiles, MissingReferenceError
+from tidegate_cli.manifests import Manifest, Manifests
+
+
+def files(tmp_path: Path, *bodies: dict, claims: dict[str, Path] | None = None) -> LocalFiles:
+    objects = {
+        (body["kind"], body["metadata"]["name"]): Manifest(Path("m.yaml"), body["kind"], body["metadata"]["name"], body)
+        for body in bodies
+    }
+    return LocalFiles(tmp_path / "state", Manifests(objects), claims or {})
+
+
+def config_map(**members: object) -> dict:
+    return {"kind": "ConfigMap", "metadata": {"name": "docs"}, **members}
+
+
+def test_entries_become_files_and_entries_that_left_disappear(tmp_path: Path) -> None:
+    encoded = base64.b64encode(b"\x00\x01").decode()
+    folder = files(tmp_path, config_map(data={"a.md": "one", "b.md": "two"}, binaryData={"c.bin": encoded})).config_map(
+        "docs"
+    )
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        "a.md": b"one",
+        "b.md": b"two",
+        "c.bin": b"\x00\x01",
+    }
+    unchanged = (folder / "a.md").stat().st_mtime_ns
+    files(tmp_path, config_map(data={"a.md": "one", "b.md": "three"})).config_map("docs")
+    assert {path.name for path in folder.iterdir()} == {"a.md", "b.md"}
+    assert (folder / "b.md").read_text() == "three"
+    assert (folder / "a.md").stat().st_mtime_ns == unchanged
+
+
+def test_a_secret_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
+    body = {"kind": "Secret", "metadata": {"name": "keys"}, "stringData": {"app": "{}"}}
+    folder = files(tmp_path, body).secret("keys")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / "app").stat().st_mode) == 0o600
+
+
+def test_a_claim_is_the_folder_that_was_named(tmp_path: Path) -> None:
+    assert files(tmp_path, claims={"docs": tmp_path}).claim("docs") == tmp_path.resolve()
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (config_map(data={"../x": "y"}), "cannot be the name of an entry"),
+        (config_map(data={"port": 80}), "quote it to make it text"),
+        (config_map(data=["a"]), "not a mapping"),
+        (config_map(binaryData={"a": "not base64!"}), "is not base64"),
+    ],
+)
+def test_entries_that_kubernetes_would_refuse_are_named(tmp_path: Path, body: dict, message: str) -> None:
+    with pytest.raises(MissingReferenceError, match=message):
+        files(tmp_path, body).config_map("docs")
+
+
+def test_missing_objects_are_named_with_the_next_step(tmp_path: Path) -> None:
+    empty = files(tmp_path, claims={"gone": tmp_path / "gone"})
+    with pytest.raises(MissingReferenceError, match="Secret 'keys' is not among the given files; add its manifest"):
+        empty.secret("keys")
+    with pytest.raises(MissingReferenceError, match="--volume docs=PATH"):
+        empty.claim("docs")
+    with pytest.raises(MissingReferenceError, match="is not a folder"):
+        empty.claim("gone")
