@@ -26,9 +26,13 @@ API_VERSION = f"{GROUP}/{VERSION}"
 Schema = dict[str, Any]
 
 
-def rule(expression: str, message: str, *, reason: str = "FieldValueInvalid") -> Schema:
-    """Return one CEL rule. `message` says what is allowed and what to do next; the path stands before it."""
-    return {"rule": expression, "message": message, "reason": reason}
+def rule(expression: str, message: str, *, reason: str = "FieldValueInvalid", field_path: str = "") -> Schema:
+    """Return one CEL rule. `message` says what is allowed and what to do next; the path stands before it.
+
+    `field_path` names the member to blame, where that isn't the whole of `self`.
+    """
+    blamed = {"fieldPath": field_path} if field_path else {}
+    return {"rule": expression, "message": message, "reason": reason, **blamed}
 
 
 def guarded(*rules: Schema, **schema: object) -> Schema:
@@ -97,6 +101,22 @@ QUANTITY_PATTERN = r"^[0-9]{1,15}([.][0-9]{1,9})?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|E
 LABEL_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 SUBDOMAIN_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 RELEASE_PATTERN = r"^(stable|candidate|rel-[0-9a-f]{10})$"
+HEADER_NAME_PATTERN = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
+VERSION_PATTERN = r"^[A-Za-z0-9_.-]*$"
+OPTIONAL_SUBDOMAIN_PATTERN = f"^$|{SUBDOMAIN_PATTERN}"
+
+_SUBDOMAIN_HINT = "use lower-case letters, digits, - and ., beginning and ending with a letter or digit"
+# What to write instead, for messages of the offline check.
+PATTERN_HINTS = {
+    DURATION_PATTERN: "write a duration such as 30s, 15m or 1h30m",
+    QUANTITY_PATTERN: "write a quantity such as 8Ki, 512Mi or 2",
+    LABEL_PATTERN: "use lower-case letters, digits and -, beginning and ending with a letter or digit",
+    SUBDOMAIN_PATTERN: _SUBDOMAIN_HINT,
+    OPTIONAL_SUBDOMAIN_PATTERN: _SUBDOMAIN_HINT,
+    RELEASE_PATTERN: "write stable, candidate or the name of a release such as rel-0123456789",
+    HEADER_NAME_PATTERN: "write the name of a header, such as x-beta",
+    VERSION_PATTERN: "write a version such as 0.1.0, or leave it empty",
+}
 
 Duration = Annotated[str, Field(pattern=DURATION_PATTERN, max_length=32)]
 Quantity = Annotated[int, Field(ge=0)] | Annotated[str, Field(pattern=QUANTITY_PATTERN, max_length=32)]
@@ -110,7 +130,7 @@ ObjectName = Annotated[str, Field(pattern=SUBDOMAIN_PATTERN, max_length=253)]
 Identity = Annotated[str, Field(min_length=1, max_length=256)]
 ReleaseSelector = Annotated[str, Field(pattern=RELEASE_PATTERN, max_length=14)]
 # The same, where an empty string means that none is named.
-OptionalObjectName = Annotated[str, Field(pattern=f"^$|{SUBDOMAIN_PATTERN}", max_length=253)]
+OptionalObjectName = Annotated[str, Field(pattern=OPTIONAL_SUBDOMAIN_PATTERN, max_length=253)]
 OpenObject = Annotated[dict[str, object], Field(max_length=64)]
 Name = Annotated[str, Field(max_length=253)]
 Text = Annotated[str, Field(max_length=1024)]
@@ -132,9 +152,12 @@ RelativePath = Annotated[
 
 _DURATION_PARTS = re.compile(r"([0-9]+)(h|ms|m|s)")
 _DURATION_UNITS_MS = {"h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
-_QUANTITY_PARTS = re.compile(r"([0-9]+(?:[.][0-9]+)?)([A-Za-z]*)")
+# Wider than the pattern above: live objects of the API server are compared by it too.
+_QUANTITY_PARTS = re.compile(r"([0-9]+(?:[.][0-9]*)?)(n|u|m|[kMGTPE]|[KMGTPE]i|[eE][0-9]{1,2}|)")
 _QUANTITY_UNITS = {
-    "m": Decimal("0.001"),
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
     "": Decimal(1),
     **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)},
     **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)},
@@ -148,11 +171,16 @@ def duration_seconds(duration: str) -> float:
 
 
 def quantity_value(quantity: int | str) -> Decimal:
-    """Return the value of a quantity such as `8Ki`, which the schema has checked already."""
+    """Return the value of a quantity such as `8Ki`.
+
+    Raises:
+        ValueError: it is none.
+    """
     found = _QUANTITY_PARTS.fullmatch(str(quantity))
     if found is None:
         raise ValueError(f"{quantity!r} is not a quantity such as 512Mi")
-    return Decimal(found.group(1)) * _QUANTITY_UNITS[found.group(2)]
+    number, unit = found.groups()
+    return Decimal(number) * (_QUANTITY_UNITS[unit] if unit in _QUANTITY_UNITS else Decimal(f"1{unit}"))
 
 
 # --- members -------------------------------------------------------------------------------------
@@ -198,17 +226,20 @@ class Resource(Part):
 PARENT_NAME_RULES = (
     rule(
         "self.metadata.name.size() <= 40",
-        "metadata.name has more than 40 characters: choose a shorter one, because names of other objects are made from it",
+        "must have at most 40 characters, because names of other objects are made from it: choose a shorter name",
+        field_path=".metadata.name",
     ),
     rule(
-        "self.metadata.name.size() > 40 || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-        "metadata.name must be lower-case letters, digits and -, begin with a letter and end with a letter or digit: "
-        "rename it, because a Service carries it",
+        "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+        "must be lower-case letters, digits and -, begin with a letter and end with a letter or digit, "
+        "because a Service carries it: choose another name",
+        field_path=".metadata.name",
     ),
     rule(
-        "self.metadata.name.size() > 40 || !self.metadata.name.matches('-(indexer|routing|override)$|-rel-')",
-        "metadata.name must not end in -indexer, -routing or -override, nor contain -rel-: rename it, "
-        "because objects made by Tidegate are named so",
+        "!self.metadata.name.matches('-(indexer|routing|override)$|-rel-')",
+        "must not end in -indexer, -routing or -override nor contain -rel-, because objects made by Tidegate do: "
+        "choose another name",
+        field_path=".metadata.name",
     ),
 )
 

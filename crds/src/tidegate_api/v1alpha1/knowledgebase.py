@@ -48,7 +48,7 @@ MetadataSchema = Annotated[
     Field(max_length=64, json_schema_extra=guarded(METADATA_KEY_RULE)),
 ]
 SourceMetadata = Annotated[
-    dict[str, int | Annotated[str, Field(max_length=256)]],
+    dict[str, Annotated[int, Field(ge=-(2**53), le=2**53)] | Annotated[str, Field(max_length=256)]],
     Field(max_length=32, json_schema_extra=guarded(METADATA_KEY_RULE)),
 ]
 

@@ -13,6 +13,7 @@ from tidegate_api.v1alpha1.common import (
     AGE_COLUMN,
     PARENT_NAME_RULES,
     READY_COLUMN,
+    VERSION_PATTERN,
     Column,
     Definition,
     Duration,
@@ -94,7 +95,7 @@ class Runtime(Part):
     )
     resources: Resources = Field(default_factory=Resources)
     gpu: Gpu = Field(default_factory=Gpu)
-    version: Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9_.-]*$")] = Field(
+    version: Annotated[str, Field(max_length=128, pattern=VERSION_PATTERN)] = Field(
         default="", description="pins the version of the data planes; empty = the operator's, frozen into each release"
     )
     update: Literal["Warm", "Replace"] = Field(
@@ -123,8 +124,7 @@ RequestTimeout = Annotated[
     Field(
         json_schema_extra=guarded(
             rule(
-                "!self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || "
-                "(duration(self) >= duration('1ms') && duration(self) <= duration('10m'))",
+                "duration(self) >= duration('1ms') && duration(self) <= duration('10m')",
                 "must be between 1ms and 10m: write for example 10s",
             )
         )

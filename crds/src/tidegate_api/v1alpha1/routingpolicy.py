@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field
 
 from tidegate_api.v1alpha1.common import (
     AGE_COLUMN,
+    HEADER_NAME_PATTERN,
     READY_COLUMN,
     Column,
     Definition,
@@ -55,7 +56,7 @@ class Pin(Part):
 class HeaderExact(Part):
     """A request header and the value it must have."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", max_length=128)]
+    name: Annotated[str, Field(pattern=HEADER_NAME_PATTERN, max_length=128)]
     exact: Annotated[str, Field(max_length=256)]
 
 
@@ -121,13 +122,15 @@ class RoutingPolicySpec(Part):
         json_schema_extra=guarded(
             rule(
                 "!has(oldSelf.salt) || oldSelf.salt == '' || (has(self.salt) && self.salt == oldSelf.salt)",
-                "salt can't change once it is set, because every user would be dealt again: put the earlier value back",
+                "can't change once it is set, because every user would be dealt again: put the earlier value back",
                 reason="FieldValueForbidden",
+                field_path=".salt",
             ),
             rule(
                 "!has(self.rules) || self.rules.all(r, !has(r.from) || (has(self.rollout) && has(self.rollout.steps) "
                 "&& self.rollout.steps.exists(s, s.name == r.from)))",
-                "every rules[].from must be the name of a step in rollout.steps: correct it, or leave it out",
+                "every `from` must be the name of a step in rollout.steps: correct it, or leave it out",
+                field_path=".rules",
             ),
         )
     )
