@@ -1,0 +1,91 @@
+"""What a pass may do: decide, act or rest.
+
+A pass either writes one status (guarded by the resource version it was decided on) or carries out
+what status already says. So each decision is stored before it is acted on, and a process that dies
+between any two lines resumes without repeating or skipping.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from tidegate_operator.core.kinds import Manifest, Ref
+from tidegate_operator.core.observed import INPUTS_ANNOTATION
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An Event about a transition. Never one per retry or per tick."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Store this status, unless the object has changed since it was read."""
+
+    ref: Ref
+    uid: str
+    resource_version: str
+    status: Manifest
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make an object that is not there; refused when somebody else's is."""
+
+    manifest: Manifest
+
+    @property
+    def inputs(self) -> str:
+        """Return the hash that the manifest was rendered from."""
+        return inputs_of(self.manifest)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Bring an object of ours to this manifest."""
+
+    manifest: Manifest
+
+    @property
+    def inputs(self) -> str:
+        """Return the hash that the manifest was rendered from."""
+        return inputs_of(self.manifest)
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove an object of ours, this very one."""
+
+    ref: Ref
+    uid: str
+
+
+Action: TypeAlias = Create | Apply | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Carry out, in order, what status already says."""
+
+    actions: tuple[Action, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Nothing to do. Look again after `wake_after_seconds`, or at the next event or resync."""
+
+    wake_after_seconds: float | None = None
+    gauges: Mapping[str, float] = field(default_factory=dict)
+
+
+Plan: TypeAlias = Decide | Act | Rest
+
+
+def inputs_of(manifest: Manifest) -> str:
+    """Return the inputs hash that a rendered manifest carries."""
+    return str((manifest["metadata"].get("annotations") or {}).get(INPUTS_ANNOTATION, ""))
