@@ -27,6 +27,12 @@ class InvalidQueryError(RuntimePlaneError):
     code = ErrorCode.INVALID_REQUEST
 
 
+class InvalidPipelineError(RuntimePlaneError):
+    """A release's graph cannot be executed: an unknown type, setting or input, or a cycle."""
+
+    code = ErrorCode.INVALID_REQUEST
+
+
 class RevisionUnavailableError(RuntimePlaneError):
     """A revision is not there yet, incomplete or damaged."""
 

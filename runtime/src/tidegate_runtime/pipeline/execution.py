@@ -1,0 +1,111 @@
+"""One request's way through a graph.
+
+State lives here and nowhere else, so two requests cannot see each other. A leg that fails is recorded
+and left out, and its weight goes to the others; a leg that no index provides is simply absent. The
+clock is an argument. Execution is in two halves because words can be looked up while the encoder
+still works: `run_lexical` needs no vector, `run_rest` needs what vectors there are.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tidegate_runtime.errors import RuntimePlaneError
+from tidegate_runtime.pipeline import guard
+from tidegate_runtime.pipeline.fuse import Members, Signal, aligned, pooled, reciprocal_rank, weighted
+from tidegate_runtime.pipeline.graph import FuseNode, Graph, LegKind, LegNode
+from tidegate_runtime.pipeline.panel import Hits, Panel
+from tidegate_runtime.ports import FloatVector
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A node that could not do its part."""
+
+    error: RuntimePlaneError
+    after_seconds: float
+
+
+@dataclass(slots=True)
+class Execution:
+    """Runs `graph` over `panel`. `depth` is the least number of candidates that a leg is asked for."""
+
+    graph: Graph
+    panel: Panel
+    depth: int
+    clock: Clock
+    outputs: dict[str, Hits] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def output(self) -> Hits | None:
+        """Return what the graph's output node found; None when nothing it depends on could answer."""
+        return self.outputs.get(self.graph.output)
+
+    def run_lexical(self) -> None:
+        """Run the legs that need words only."""
+        self._run_legs("bm25")
+
+    def fail_dense(self, failure: Failure) -> None:
+        """Record why the query has no vector, or not one for every encoder."""
+        self.failures.update({leg.name: failure for leg in self.graph.legs if leg.kind == "dense"})
+
+    def run_rest(self, vectors: Mapping[str, FloatVector]) -> None:
+        """Run the legs that need vectors, then every fusion."""
+        self.panel = self.panel.with_vectors(vectors)
+        self._run_legs("dense")
+        for node in self.graph.fusions:
+            started = self.clock()
+            fused = self._fuse(node)
+            if fused is not None:
+                self.outputs[node.name] = fused
+                self.seconds[node.name] = self.clock() - started
+
+    def _run_legs(self, kind: LegKind) -> None:
+        if not self.panel.reaches(kind):
+            return
+        for leg in self.graph.legs:
+            if leg.kind == kind:
+                self._run_leg(leg)
+
+    def _run_leg(self, leg: LegNode) -> None:
+        started = self.clock()
+        try:
+            self.outputs[leg.name] = self.panel.best(leg.kind, max(leg.top_k, self.depth))
+        except RuntimePlaneError as error:
+            self.failures[leg.name] = Failure(error, self.clock() - started)
+        else:
+            self.seconds[leg.name] = self.clock() - started
+
+    def _fuse(self, node: FuseNode) -> Hits | None:
+        inputs = {name: self.outputs[name] for name in node.inputs if name in self.outputs}
+        if not inputs:
+            return None
+        pool = pooled([hits.members for hits in inputs.values()])
+        weights = self._weights(node, inputs)
+        signals = [self._signal(node, name, pool, weights[name]) for name in inputs]
+        if node.settings.method == "rrf":
+            scores = reciprocal_rank(signals, self.panel.chunk_ids(pool), k=node.settings.k)
+        else:
+            scores = weighted(signals, len(pool))
+        return self.panel.ranked(pool, scores)
+
+    def _signal(self, node: FuseNode, name: str, pool: Members, weight: float) -> Signal:
+        """Describe one input over the pool; a leg is completed where that is asked for, other inputs are as they are."""
+        leg = next((leg for leg in self.graph.legs if leg.name == name), None)
+        reach = None if leg is None else self.panel.reach(leg.kind, pool)
+        if leg is not None and node.settings.method == "weighted" and node.settings.completion:
+            return Signal(name, weight, self.panel.scores(leg.kind, pool), reach)
+        hits = self.outputs[name]
+        return Signal(name, weight, aligned(pool, hits.members, hits.scores), reach)
+
+    def _weights(self, node: FuseNode, inputs: Mapping[str, Hits]) -> dict[str, float]:
+        settings = node.settings
+        weights = {name: settings.weights.get(name, 1.0) for name in inputs}
+        lexical = [leg.name for leg in self.graph.legs if leg.kind == "bm25" and leg.name in inputs]
+        if settings.method != "weighted" or not settings.lexical_guard or not lexical:
+            return weights
+        first = pooled([inputs[name].members[: guard.DEPTH] for name in lexical])
+        return guard.guarded(weights, lexical) if guard.query_is_unknown(self.panel.coverage(first)) else weights
