@@ -1,0 +1,28 @@
+"""The first query of a release: nobody is sent to it before this one has been through every leg.
+
+Loading a model or mapping a file is not the whole cost of a start; the first inference and the first
+scan are part of it. A release that cannot answer this query whole is not fit to answer a user's.
+"""
+
+import time
+
+from tidegate_runtime.engine import Ask, Engine, OpenRelease
+from tidegate_runtime.errors import ReleaseUnavailableError
+from tidegate_runtime.ports import Permission
+
+# Words of two scripts, so that every analyzer and tokenizer runs once before a user waits for it.
+_QUERY = "how does the warm-up query reach every leg? 预热查询如何到达每一路检索"
+
+
+async def warm_up(engine: Engine, release: OpenRelease, *, deadline_seconds: float) -> None:
+    """Search every leg of `release` once.
+
+    Raises:
+        ReleaseUnavailableError: a leg did not do its part.
+        RuntimePlaneError: there was no answer at all.
+    """
+    ask = Ask(query=_QUERY, permission=Permission(), top_k=1, deadline=time.monotonic() + deadline_seconds)
+    outcome = await engine.search(release, release.indexes, ask)
+    if outcome.failures:
+        node, failure = min(outcome.failures.items())
+        raise ReleaseUnavailableError(f"the warm-up query failed in node {node}: {failure.error}") from failure.error
