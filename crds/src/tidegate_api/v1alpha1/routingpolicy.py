@@ -39,7 +39,6 @@ from tidegate_api.v1alpha1.common import (
 UNIQUE_NAMES = rule(
     "self.all(x, self.exists_one(y, y.name == x.name))",
     "every name must be given once: rename one of the two",
-    reason="FieldValueDuplicate",
 )
 
 Identities = Annotated[list[Identity], Field(min_length=1, max_length=256, json_schema_extra=ordered_list())]
