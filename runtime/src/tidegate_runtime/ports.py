@@ -248,3 +248,34 @@ class IndexWriter(Protocol):
 
     def close(self) -> None:
         """Release files."""
+
+
+# --- before a revision may be called ready -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedChunk:
+    """A live chunk with all that its vector was made of."""
+
+    row: int
+    title: str
+    heading: str
+    content: str
+
+
+class RevisionInspection(Protocol):
+    """A look into a revision that need not be ready, at every live row whoever may read it."""
+
+    @property
+    def snapshot(self) -> IndexSnapshot:
+        """Return the view that readers would get."""
+
+    @property
+    def everything(self) -> Selection:
+        """Return all live rows."""
+
+    def sample(self, count: int) -> Sequence[InspectedChunk]:
+        """Return up to `count` chunks, the same ones in every build of the same content."""
+
+    def rows_without_vector(self) -> int:
+        """Return how many live rows have no vector, or one that is zero."""
