@@ -87,7 +87,12 @@ class Session:
             while not stopping.is_set():
                 self._reread()
                 await self._reconcile()
-                await asyncio.gather(*(part.observe(http, self.reporter) for part in (*self.knowledge.values(), *self.pipelines.values())))
+                await asyncio.gather(
+                    *(
+                        part.observe(http, self.reporter)
+                        for part in (*self.knowledge.values(), *self.pipelines.values())
+                    )
+                )
                 self._remember()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(stopping.wait(), PASS_SECONDS)

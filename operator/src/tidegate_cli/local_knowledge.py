@@ -5,7 +5,6 @@ the answer is recorded for ever. A revision that still serves stays in the confi
 was built with, until nothing refers to it.
 """
 
-import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,7 +40,9 @@ class LocalKnowledgeBase:
         """Return the folder that holds one folder per revision."""
         return self.folder / "indexes" / self.name
 
-    async def reconcile(self, spec: KnowledgeBaseSpec, files: LocalFiles, *, serving: set[str], tree: ProcessTree) -> None:
+    async def reconcile(
+        self, spec: KnowledgeBaseSpec, files: LocalFiles, *, serving: set[str], tree: ProcessTree
+    ) -> None:
         """Write the indexer's config and keep the indexer running; revisions in `serving` stay."""
         if spec.language != "auto":
             self.language = spec.language
@@ -54,7 +55,15 @@ class LocalKnowledgeBase:
         path = self.folder / "config" / f"{self.name}-indexer.json"
         replace_text(path, config.model_dump_json(by_alias=True, exclude_none=True, indent=1))
         self.revisions_root.mkdir(parents=True, exist_ok=True)
-        arguments = ("--config", str(path), "--root", str(self.revisions_root), "--listen", f"127.0.0.1:{self.port}", "--watch")
+        arguments = (
+            "--config",
+            str(path),
+            "--root",
+            str(self.revisions_root),
+            "--listen",
+            f"127.0.0.1:{self.port}",
+            "--watch",
+        )
         name = f"{self.name}-indexer"
         await tree.keep(Command(name, "tidegate_runtime.indexer", arguments, self.folder / "logs" / f"{name}.log"))
 
@@ -64,7 +73,7 @@ class LocalKnowledgeBase:
             timeout = aiohttp.ClientTimeout(total=STATE_SECONDS)
             async with session.get(f"http://127.0.0.1:{self.port}/v1/state", timeout=timeout) as response:
                 self.state = IndexerState.model_validate_json(await response.read())
-        except (aiohttp.ClientError, asyncio.TimeoutError, ValidationError):
+        except (TimeoutError, aiohttp.ClientError, ValidationError):
             return
         self._report(self.state, reporter)
 

@@ -4,7 +4,6 @@ A new release is first put into the routing table beside the serving one; only w
 reports it warm does the table send traffic to it. So an edit never leaves a moment without answers.
 """
 
-import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +49,9 @@ class LocalPipeline:
         tree: ProcessTree,
     ) -> None:
         """Write config and table and keep both processes running; they start while the indexes are being built."""
-        self._write("sidecar", sidecar_config(spec, pipeline=self.name, namespace=NAMESPACE, auth_paths=_secrets(spec, files)))
+        self._write(
+            "sidecar", sidecar_config(spec, pipeline=self.name, namespace=NAMESPACE, auth_paths=_secrets(spec, files))
+        )
         release = self._desired(spec, knowledge)
         if release is not None:
             self._route(release)
@@ -62,7 +63,7 @@ class LocalPipeline:
             timeout = aiohttp.ClientTimeout(total=STATE_SECONDS)
             async with session.get(f"http://127.0.0.1:{self.state_port}/v1/state", timeout=timeout) as response:
                 self.state = SidecarState.model_validate_json(await response.read())
-        except (aiohttp.ClientError, asyncio.TimeoutError, ValidationError):
+        except (TimeoutError, aiohttp.ClientError, ValidationError):
             return
         if self.table is None or self.state.table_version < self.table.version:
             return
