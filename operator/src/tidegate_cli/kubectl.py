@@ -38,7 +38,7 @@ class Kubectl:
         """
         return _object(self._run("get", f"{kind}.tidegate.dev", name, "-o", "json"))
 
-    def list(self, kind: str, *, selector: str = "", group: str = ".tidegate.dev") -> list[Document]:
+    def find(self, kind: str, *, selector: str = "", group: str = ".tidegate.dev") -> list[Document]:
         """Return the objects of a kind in the namespace."""
         chosen = ("-l", selector) if selector else ()
         items = _object(self._run("get", f"{kind}{group}", *chosen, "-o", "json")).get("items")

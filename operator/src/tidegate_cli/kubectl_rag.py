@@ -108,7 +108,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _status(kubectl: Kubectl, options: argparse.Namespace) -> int:
     while True:
-        names = [options.name] if options.name else [_name(item) for item in kubectl.list("retrievalpipelines")]
+        names = [options.name] if options.name else [_name(item) for item in kubectl.find("retrievalpipelines")]
         if options.output == "json":
             print(json.dumps([kubectl.get("retrievalpipelines", name).get("status") for name in names], indent=2))
         else:
@@ -125,7 +125,7 @@ def _status(kubectl: Kubectl, options: argparse.Namespace) -> int:
 def _pipeline_status(kubectl: Kubectl, name: str) -> str:
     pipeline = RetrievalPipeline.model_validate(kubectl.get("retrievalpipelines", name))
     wanted = {reference.name for reference in pipeline.spec.knowledge_bases}
-    bases = [KnowledgeBase.model_validate(item) for item in kubectl.list("knowledgebases") if _name(item) in wanted]
+    bases = [KnowledgeBase.model_validate(item) for item in kubectl.find("knowledgebases") if _name(item) in wanted]
     return pipeline_status(pipeline, _policy(kubectl, name), bases)
 
 
@@ -183,7 +183,7 @@ def _query(kubectl: Kubectl, options: argparse.Namespace) -> int:
 
 def _policy(kubectl: Kubectl, pipeline: str) -> RoutingPolicy | None:
     """Return the policy that rules the pipeline: the oldest, ties by name."""
-    policies = [RoutingPolicy.model_validate(item) for item in kubectl.list("routingpolicies")]
+    policies = [RoutingPolicy.model_validate(item) for item in kubectl.find("routingpolicies")]
     ruling = [policy for policy in policies if policy.spec.pipeline.name == pipeline]
     return min(
         ruling, key=lambda policy: (policy.metadata.creation_timestamp or "", policy.metadata.name), default=None
@@ -193,7 +193,7 @@ def _policy(kubectl: Kubectl, pipeline: str) -> RoutingPolicy | None:
 def _only_pipeline(kubectl: Kubectl, name: str) -> str:
     if name:
         return name
-    names = [_name(item) for item in kubectl.list("retrievalpipelines")]
+    names = [_name(item) for item in kubectl.find("retrievalpipelines")]
     if len(names) != 1:
         raise RefusedError(f"name a pipeline: this namespace has {', '.join(names) or 'none'}")
     return names[0]

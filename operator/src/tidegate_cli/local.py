@@ -87,15 +87,15 @@ class Session:
             while not stopping.is_set():
                 self._reread()
                 await self._reconcile()
-                await asyncio.gather(
-                    *(
-                        part.observe(http, self.reporter)
-                        for part in (*self.knowledge.values(), *self.pipelines.values())
-                    )
-                )
+                await self._observe(http)
                 self._remember()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(stopping.wait(), PASS_SECONDS)
+
+    async def _observe(self, http: aiohttp.ClientSession) -> None:
+        knowledge = (part.observe(http, self.reporter) for part in self.knowledge.values())
+        pipelines = (part.observe(http, self.reporter) for part in self.pipelines.values())
+        await asyncio.gather(*knowledge, *pipelines)
 
     def _reread(self) -> None:
         seen = _fingerprint(self.options.files)
