@@ -169,6 +169,4 @@ def _stated(statement: Statement, previous: Condition | None, *, generation: int
 
 
 def _in_order(conditions: Iterable[Condition]) -> list[Condition]:
-    return sorted(
-        conditions, key=lambda condition: (_ORDER.get(ConditionType(condition.type), len(_ORDER)), condition.type)
-    )
+    return sorted(conditions, key=lambda condition: (_ORDER.get(condition.type, len(_ORDER)), condition.type))

@@ -43,7 +43,7 @@ class SourceConfig(Model):
     volume: VolumeFrom | None = None
     include: list[str] = Field(default_factory=list, description="glob patterns; empty = every supported format")
     refresh_seconds: float = Field(default=900, description="0 = only when the config or its sync token changes")
-    metadata: dict[str, str | float | bool] = Field(default_factory=dict)
+    metadata: dict[str, str | int | float | bool] = Field(default_factory=dict)
     tenants: list[str] = Field(default_factory=lambda: ["*"])
 
 

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tidegate_api.config import NodeConfig
+
 
 class Settings(BaseModel):
     """Base of every node's `with`: camelCase outside, unknown keys refused."""
@@ -40,3 +42,30 @@ class FuseSettings(Settings):
 SETTINGS: dict[str, type[Settings]] = {"bm25": LegSettings, "dense": LegSettings, "fuse": FuseSettings}
 # What a node needs a revision to provide (RevisionState.provides).
 REQUIRES: dict[str, str] = {"bm25": "bm25", "dense": "dense"}
+
+# The preset `hybrid`: what a pipeline without nodes means.
+HYBRID_NODES = (
+    NodeConfig(name="lexical", type="bm25", settings={"topK": 50}),
+    NodeConfig(name="dense", type="dense", settings={"topK": 50}),
+    NodeConfig(
+        name="fused",
+        type="fuse",
+        inputs=["lexical", "dense"],
+        settings={"method": "weighted", "weights": {"lexical": 0.4, "dense": 0.6}, "completion": True},
+    ),
+)
+HYBRID_OUTPUT = "fused"
+
+
+def complete_settings(node: NodeConfig) -> dict[str, object]:
+    """Return the settings of `node` with every default filled in, as they are hashed and executed.
+
+    Raises:
+        KeyError: the type is unknown.
+        ValidationError: a setting is unknown or out of bounds.
+    """
+    settings = SETTINGS[node.type].model_validate(node.settings, by_alias=True, by_name=False)
+    complete = settings.model_dump(by_alias=True, mode="json")
+    if isinstance(settings, FuseSettings) and settings.method == "weighted":
+        complete["weights"] = {name: settings.weights.get(name, 1.0) for name in node.inputs}
+    return complete
