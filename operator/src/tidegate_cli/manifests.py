@@ -13,6 +13,7 @@ import yaml
 
 API_VERSION = "tidegate.dev/v1alpha1"
 OUR_KINDS = ("KnowledgeBase", "RetrievalPipeline", "RoutingPolicy")
+SHOWN_CHARACTERS = 63
 FILE_BYTES_MAX = 8 * 1024 * 1024
 
 
@@ -34,7 +35,8 @@ class Manifest:
     body: Mapping[str, object]
 
     def __str__(self) -> str:
-        return f"{self.file}: {self.kind} {self.name}"
+        name = self.name if len(self.name) <= SHOWN_CHARACTERS else f"{self.name[:SHOWN_CHARACTERS]}…"
+        return f"{self.file}: {self.kind} {name}"
 
 
 @dataclass(frozen=True, slots=True)

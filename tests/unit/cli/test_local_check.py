@@ -1,0 +1,106 @@
+"""Manifests are judged before anything starts: every mistake is a line with field, value and next step."""
+
+from pathlib import Path
+
+import pytest
+
+from tidegate_cli.local_check import accept
+from tidegate_cli.manifests import Manifest, ManifestError, Manifests
+
+API = "tidegate.dev/v1alpha1"
+
+
+def knowledge_base(name: str = "docs", **spec: object) -> dict:
+    sources = [{"name": "docs", "from": {"configMap": {"name": "docs"}}}]
+    return {
+        "apiVersion": API,
+        "kind": "KnowledgeBase",
+        "metadata": {"name": name},
+        "spec": {"sources": sources, **spec},
+    }
+
+
+def pipeline(**spec: object) -> dict:
+    body = {"knowledgeBases": [{"name": "docs"}], "auth": {"anonymous": {}}, **spec}
+    return {"apiVersion": API, "kind": "RetrievalPipeline", "metadata": {"name": "docs"}, "spec": body}
+
+
+def policy(pipeline_name: str = "docs") -> dict:
+    return {
+        "apiVersion": API,
+        "kind": "RoutingPolicy",
+        "metadata": {"name": "docs"},
+        "spec": {"pipeline": {"name": pipeline_name}},
+    }
+
+
+DOCUMENTS = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "docs"}, "data": {"a.md": "# A"}}
+
+
+def manifests(*bodies: dict) -> Manifests:
+    return Manifests(
+        {
+            (body["kind"], body["metadata"]["name"]): Manifest(
+                Path("m.yaml"), body["kind"], body["metadata"]["name"], body
+            )
+            for body in bodies
+        }
+    )
+
+
+def test_a_complete_set_is_accepted_and_a_policy_is_remarked_on() -> None:
+    accepted = accept(manifests(DOCUMENTS, knowledge_base(), pipeline(), policy()))
+    assert list(accepted.knowledge_bases) == ["docs"]
+    assert list(accepted.pipelines) == ["docs"]
+    assert accepted.remarks == (
+        "m.yaml: RoutingPolicy docs: is checked but not obeyed here; one release serves everybody",
+    )
+
+
+@pytest.mark.parametrize(
+    ("bodies", "message"),
+    [
+        (
+            [knowledge_base(), pipeline()],
+            "spec.sources[docs].from.configMap.name: ConfigMap 'docs' is not among the given files",
+        ),
+        (
+            [DOCUMENTS, knowledge_base(embedding={"model": "gpt"}), pipeline()],
+            'spec.embedding.model: "gpt" is not a known model',
+        ),
+        ([DOCUMENTS, pipeline()], "spec.knowledgeBases: KnowledgeBase 'docs' is not among the given files"),
+        ([DOCUMENTS, knowledge_base(colour="red"), pipeline()], "spec.colour: is an unknown field"),
+        ([DOCUMENTS, knowledge_base("x" * 253), pipeline()], "metadata.name: "),
+        (
+            [DOCUMENTS, knowledge_base(), pipeline(auth={"apiKeys": {"secretRef": {"name": "keys"}}})],
+            "spec.auth.apiKeys.secretRef.name: Secret 'keys' is not among the given files",
+        ),
+        (
+            [
+                *(DOCUMENTS, knowledge_base(), pipeline(auth={"trustedHeaders": {"secretRef": {"name": "proxy"}}})),
+                {"kind": "Secret", "metadata": {"name": "proxy"}, "stringData": {"other": "x"}},
+            ],
+            "Secret 'proxy' has no entry 'secret': add it under stringData",
+        ),
+        (
+            [DOCUMENTS, knowledge_base(), pipeline(), policy("other")],
+            "spec.pipeline.name: RetrievalPipeline 'other' is not among",
+        ),
+        ([DOCUMENTS, knowledge_base()], "no RetrievalPipeline is among the given files"),
+        (
+            [DOCUMENTS, knowledge_base(), pipeline(nodes=[{"name": "a", "type": "fuse", "inputs": ["a"]}], output="a")],
+            "cycle a -> a",
+        ),
+    ],
+)
+def test_a_mistake_is_named_with_field_value_and_next_step(bodies: list[dict], message: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        accept(manifests(*bodies))
+    assert any(message in problem for problem in caught.value.problems), caught.value.problems
+    assert all(len(problem) < 400 for problem in caught.value.problems)
+
+
+def test_every_mistake_is_named_in_one_run() -> None:
+    with pytest.raises(ManifestError) as caught:
+        accept(manifests(knowledge_base(embedding={"model": "gpt"}), pipeline(knowledgeBases=[{"name": "other"}])))
+    assert len(caught.value.problems) == 3
