@@ -5,7 +5,7 @@ every adapter. Scores are comparable only within one leg of one revision. Arrays
 are given per method.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -237,6 +237,14 @@ class IndexWriter(Protocol):
             StoreFullError: the disk is full; the revision is as it was before.
         """
 
+    @property
+    def ready(self) -> bool:
+        """Whether the revision passed its checks."""
+
+    @property
+    def dense(self) -> bool:
+        """Whether it was marked ready with a dense leg."""
+
     def mark_ready(self, *, dense: bool) -> None:
         """Record that the revision passed its checks; readers open only such revisions."""
 
@@ -276,6 +284,9 @@ class RevisionInspection(Protocol):
 
     def sample(self, count: int) -> Sequence[InspectedChunk]:
         """Return up to `count` chunks, the same ones in every build of the same content."""
+
+    def contents(self) -> Iterator[tuple[DocumentKey, str]]:
+        """Yield document and content of every live chunk."""
 
     def rows_without_vector(self) -> int:
         """Return how many live rows have no vector, or one that is zero."""

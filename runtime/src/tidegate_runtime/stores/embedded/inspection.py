@@ -5,14 +5,14 @@ with all that was embedded, so that a proof can embed them again and find them. 
 with the smallest chunk ids: spread evenly, since ids are hashes, and the same in every build.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tidegate_runtime.errors import RevisionUnavailableError
-from tidegate_runtime.ports import InspectedChunk, Rows
+from tidegate_runtime.ports import DocumentKey, InspectedChunk, Rows
 from tidegate_runtime.stores.embedded.analyzer import Analyzer
 from tidegate_runtime.stores.embedded.files import LocalFiles
 from tidegate_runtime.stores.embedded.live import LiveSegment, split_rows, stack
@@ -69,6 +69,12 @@ class EmbeddedInspection:
             for position, row in zip(positions, local, strict=True):
                 found[int(position)] = _inspected(live, int(row))
         return [found[position] for position in range(len(rows))]
+
+    def contents(self) -> Iterator[tuple[DocumentKey, str]]:
+        for live, _, local in split_rows(self._segments, self._live):
+            segment = live.segment
+            for row in local:
+                yield segment.key(int(segment.row_documents[row])), segment.contents[int(row)]
 
     def rows_without_vector(self) -> int:
         missing = 0

@@ -99,6 +99,14 @@ class EmbeddedWriter:
             self._documents.pop(key, None)
         return self._manifest.content_generation
 
+    @property
+    def ready(self) -> bool:
+        return self._manifest.ready
+
+    @property
+    def dense(self) -> bool:
+        return self._manifest.dense
+
     def mark_ready(self, *, dense: bool) -> None:
         if (self._manifest.ready, self._manifest.dense) != (True, dense):
             self._publish(live=without(self._held, {}), new_segment=None, changes={"ready": True, "dense": dense})
