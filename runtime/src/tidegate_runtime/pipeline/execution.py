@@ -9,6 +9,8 @@ still works: `run_lexical` needs no vector, `run_rest` needs what vectors there 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from tidegate_runtime.errors import RuntimePlaneError
 from tidegate_runtime.pipeline import guard
 from tidegate_runtime.pipeline.fuse import Members, Signal, aligned, pooled, reciprocal_rank, weighted
@@ -84,28 +86,41 @@ class Execution:
         if not inputs:
             return None
         pool = pooled([hits.members for hits in inputs.values()])
-        weights = self._weights(node, inputs)
-        signals = [self._signal(node, name, pool, weights[name]) for name in inputs]
         if node.settings.method == "rrf":
-            scores = reciprocal_rank(signals, self.panel.chunk_ids(pool), k=node.settings.k)
+            scores = reciprocal_rank(self._ranks(node, inputs, pool), len(pool), k=node.settings.k)
         else:
-            scores = weighted(signals, len(pool))
+            scores = weighted(self._signals(node, inputs, pool), len(pool))
         return self.panel.ranked(pool, scores)
 
-    def _signal(self, node: FuseNode, name: str, pool: Members, weight: float) -> Signal:
-        """Describe one input over the pool; a leg is completed where that is asked for, other inputs are as they are."""
-        leg = next((leg for leg in self.graph.legs if leg.name == name), None)
-        reach = None if leg is None else self.panel.reach(leg.kind, pool)
-        if leg is not None and node.settings.method == "weighted" and node.settings.completion:
-            return Signal(name, weight, self.panel.scores(leg.kind, pool), reach)
-        hits = self.outputs[name]
-        return Signal(name, weight, aligned(pool, hits.members, hits.scores), reach)
+    def _ranks(self, node: FuseNode, inputs: Mapping[str, Hits], pool: Members) -> list[Signal]:
+        return [
+            Signal(name, _weight(node, name), aligned(pool, hits.members, np.arange(1.0, len(hits.members) + 1)))
+            for name, hits in inputs.items()
+        ]
+
+    def _signals(self, node: FuseNode, inputs: Mapping[str, Hits], pool: Members) -> list[Signal]:
+        """Describe inputs over the pool: a leg is completed where that is asked for, others are as they are."""
+        weights = self._weights(node, inputs)
+        signals = []
+        for name, hits in inputs.items():
+            leg = next((leg for leg in self.graph.legs if leg.name == name), None)
+            reach = None if leg is None else self.panel.reach(leg.kind, pool)
+            if leg is not None and node.settings.completion:
+                scores = self.panel.scores(leg.kind, pool)
+            else:
+                scores = aligned(pool, hits.members, hits.scores)
+            signals.append(Signal(name, weights[name], scores, reach))
+        return signals
 
     def _weights(self, node: FuseNode, inputs: Mapping[str, Hits]) -> dict[str, float]:
-        settings = node.settings
-        weights = {name: settings.weights.get(name, 1.0) for name in inputs}
+        """Return the weights of the inputs that are there, after the lexical guard."""
+        weights = {name: _weight(node, name) for name in inputs}
         lexical = [leg.name for leg in self.graph.legs if leg.kind == "bm25" and leg.name in inputs]
-        if settings.method != "weighted" or not settings.lexical_guard or not lexical:
+        if not node.settings.lexical_guard or not lexical:
             return weights
         first = pooled([inputs[name].members[: guard.DEPTH] for name in lexical])
         return guard.guarded(weights, lexical) if guard.query_is_unknown(self.panel.coverage(first)) else weights
+
+
+def _weight(node: FuseNode, name: str) -> float:
+    return node.settings.weights.get(name, 1.0)

@@ -6,7 +6,7 @@ reaches an order; the order of the inputs changes nothing, not by one bit (sums 
 of names); fused scores are rounded to 1e-6 before they are compared and ties go by chunk id.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +38,10 @@ class Signal:
 
 def pooled(lists: Sequence[Members]) -> Members:
     """Return the union of candidate lists: each member once, ascending."""
-    return np.unique(np.concatenate(lists)) if lists else np.empty(0, dtype=np.int64)
+    members = np.sort(np.concatenate(lists))
+    first = np.ones(len(members), dtype=np.bool_)
+    np.not_equal(members[1:], members[:-1], out=first[1:])
+    return members[first]
 
 
 def aligned(pool: Members, members: Members, scores: Scores) -> Scores:
@@ -80,16 +83,23 @@ def weighted(signals: Sequence[Signal], size: int) -> Scores:
     return np.round(mean, DECIMALS)
 
 
-def reciprocal_rank(signals: Sequence[Signal], ids: Ids, *, k: int) -> Scores:
-    """Return the sum of weight / (k + rank), ranks counted from 1; a missing score has no rank."""
-    total = np.zeros(len(ids))
+def reciprocal_rank(signals: Sequence[Signal], size: int, *, k: int) -> Scores:
+    """Return the sum of weight / (k + rank). Scores of these signals are ranks from 1; NaN adds nothing."""
+    total = np.zeros(size)
     for signal in sorted(signals, key=lambda signal: signal.name):
-        present = int(np.isfinite(signal.scores).sum())
-        ranked = best_first(only_finite(signal.scores), ids)[:present]
-        total[ranked] += signal.weight / (k + np.arange(1, present + 1))
+        ranked = np.isfinite(signal.scores)
+        total[ranked] += signal.weight / (k + signal.scores[ranked])
     return np.round(total, DECIMALS)
 
 
-def best_first(scores: Scores, ids: Ids) -> Positions:
-    """Return positions by descending score; ties by id, missing scores last."""
-    return np.lexsort((ids, -scores))
+def best_first(scores: Scores, ids_of: Callable[[Positions], Ids]) -> Positions:
+    """Return positions by descending score. Ids are asked for only where scores are equal: there they decide."""
+    order = np.argsort(-scores, kind="stable")
+    equal = scores[order][1:] == scores[order][:-1]
+    if equal.any():
+        tied = np.zeros(len(scores), dtype=np.bool_)
+        tied[1:] |= equal
+        tied[:-1] |= equal
+        members = order[tied]
+        order[tied] = members[np.lexsort((ids_of(members), -scores[members]))]
+    return order

@@ -57,9 +57,6 @@ class Hits:
     scores: Scores
 
 
-NOTHING = Hits(np.empty(0, dtype=np.int64), np.empty(0))
-
-
 class Panel:
     """Reads legs over all views. `vectors` holds the query by embedder; a view without one is out of dense's reach."""
 
@@ -87,11 +84,15 @@ class Panel:
             for ordinal, view in enumerate(self._views)
             if self._in_reach(view, kind)
         ]
-        if not found:
-            return NOTHING
+        if len(found) == 1 and np.isfinite(found[0][1].scores).all():
+            ordinal, candidates = found[0]
+            return Hits(candidates.rows | ordinal << ROW_BITS, candidates.scores)
         members = np.concatenate([candidates.rows | ordinal << ROW_BITS for ordinal, candidates in found])
-        scores = only_finite(np.concatenate([candidates.scores for _, candidates in found]))
-        return self.ranked(members, self._comparable(kind, members, scores), top_k)
+        scores = np.concatenate([candidates.scores for _, candidates in found])
+        present = np.isfinite(scores)
+        pool = pooled([members[present]])
+        best = aligned(pool, members[present], scores[present])
+        return self.ranked(pool, self._comparable(kind, pool, best), top_k)
 
     def scores(self, kind: LegKind, members: Members) -> Scores:
         """Return every member's score in one leg on a scale that all views share; NaN out of reach."""
@@ -123,20 +124,10 @@ class Panel:
             lambda view: self._in_reach(view, "bm25"),
         )
 
-    def ranked(self, members: Members, scores: Scores, top_k: int | None = None) -> Hits:
-        """Sort by score, then chunk id, then knowledge base; repeated members count once, missing scores not at all."""
-        present = np.isfinite(scores)
-        pool = pooled([members[present]])
-        best = aligned(pool, members[present], scores[present])
-        order = best_first(best, self.chunk_ids(pool))[:top_k]
-        return Hits(pool[order], best[order])
-
-    def chunk_ids(self, members: Members) -> Ids:
-        """Return what ties are broken by: chunk ids, made unique by the knowledge base when there are several."""
-        ids = np.empty(len(members), dtype=object)
-        for view, where, rows in self._parts(members):
-            ids[where] = [f"{chunk_id}\0{view.knowledge_base}" for chunk_id in view.snapshot.chunk_ids(rows)]
-        return ids.astype(np.str_)
+    def ranked(self, pool: Members, scores: Scores, top_k: int | None = None) -> Hits:
+        """Sort a pool by score, then chunk id, then knowledge base."""
+        order = best_first(scores, lambda positions: self._tie_ids(pool[positions]))[:top_k]
+        return Hits(pool[order], scores[order])
 
     def chunks(self, members: Members) -> list[tuple[View, StoredChunk]]:
         """Return the stored chunks, in the order of `members`."""
@@ -145,6 +136,13 @@ class Panel:
             for position, chunk in zip(where.tolist(), view.snapshot.chunks(rows), strict=True):
                 chunks[position] = (view, chunk)
         return [chunks[position] for position in range(len(members))]
+
+    def _tie_ids(self, members: Members) -> Ids:
+        """Return what decides between equal scores. Two knowledge bases may hold chunks of one id."""
+        ids = np.empty(len(members), dtype=object)
+        for view, where, rows in self._parts(members):
+            ids[where] = [f"{chunk_id}\0{view.knowledge_base}" for chunk_id in view.snapshot.chunk_ids(rows)]
+        return ids.astype(np.str_)
 
     def _in_reach(self, view: View, kind: LegKind) -> bool:
         return kind in view.snapshot.provides and (kind == "bm25" or view.embedder in self._vectors)
@@ -177,6 +175,9 @@ class Panel:
 
     def _parts(self, members: Members) -> Iterator[tuple[View, Rows, Rows]]:
         """Yield each view that has members, with their positions and their rows."""
+        if len(self._views) == 1:
+            yield self._views[0], np.arange(len(members)), members
+            return
         ordinals, rows = members >> ROW_BITS, members & ROW_MASK
         for ordinal, view in enumerate(self._views):
             where = np.flatnonzero(ordinals == ordinal)

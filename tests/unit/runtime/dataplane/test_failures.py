@@ -169,9 +169,9 @@ async def test_one_request_never_mixes_generations(runtime: Any, fakes: SimpleNa
     name = await runtime.serve(index)
     encoder = runtime.encoders.encoders["fake"]
     gate = encoder.gate = threading.Event()
+    before = index.snapshots
     asked = asyncio.ensure_future(runtime.ask(name, "old"))
-    await wait_for(lambda: "old" in encoder.started)
-    await wait_for(lambda: index.snapshots >= 2)
+    await wait_for(lambda: "old" in encoder.started and index.snapshots > before)
     index.content_generation, index.dense_hits = 2, {"z": 1.0}
     gate.set()
     assert {result.content_generation for result in (await asked).results} == {1}

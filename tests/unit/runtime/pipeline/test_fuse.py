@@ -5,7 +5,6 @@ import math
 import random
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,12 +35,28 @@ def signals_over_a_pool(draw: st.DrawFn) -> tuple[list[Signal], int]:
     return signals, size
 
 
+def as_ranks(signals: list[Signal]) -> list[Signal]:
+    """Return the signals with the rank of each finite score in place of the score."""
+    return [
+        Signal(
+            each.name,
+            each.weight,
+            np.where(np.isfinite(each.scores), np.argsort(np.argsort(-each.scores)) + 1.0, np.nan),
+        )
+        for each in signals
+    ]
+
+
 def leg(name: str, share: float, *scores: float) -> Signal:
     return Signal(name, share, np.array(scores))
 
 
 def ids(*names: str) -> np.ndarray:
     return np.array(names, dtype=np.str_)
+
+
+def ordered(scores: np.ndarray, keys: np.ndarray) -> list[int]:
+    return best_first(scores, lambda positions: keys[positions]).tolist()
 
 
 def test_weighted_fusion_is_the_weighted_mean_of_min_max_scores() -> None:
@@ -71,29 +86,33 @@ def test_a_member_out_of_a_legs_reach_is_judged_by_the_other_legs() -> None:
 def test_weights_of_zero_leave_the_order_to_the_ids() -> None:
     scores = weighted([leg("lexical", 0.0, 1.0, 2.0), leg("dense", 0.0, 2.0, 1.0)], 2)
     assert scores.tolist() == [0.0, 0.0]
-    assert best_first(scores, ids("b", "a")).tolist() == [1, 0]
+    assert ordered(scores, ids("b", "a")) == [1, 0]
 
 
 def test_reciprocal_rank_counts_from_one() -> None:
-    scores = reciprocal_rank([leg("lexical", 1.0, 9.0, 5.0), leg("dense", 1.0, math.nan, 0.5)], ids("a", "b"), k=60)
-    assert scores.tolist() == [round(1 / 61, 6), round(1 / 62 + 1 / 61, 6)]
+    scores = reciprocal_rank([leg("lexical", 1.0, 1, 2), leg("dense", 0.5, math.nan, 1)], 2, k=60)
+    assert scores.tolist() == [round(1 / 61, 6), round(1 / 62 + 0.5 / 61, 6)]
 
 
-def test_reciprocal_rank_breaks_ties_of_a_leg_by_id() -> None:
-    scores = reciprocal_rank([leg("lexical", 1.0, 5.0, 5.0)], ids("b", "a"), k=60)
-    assert scores.tolist() == [round(1 / 62, 6), round(1 / 61, 6)]
-
-
-@pytest.mark.parametrize("method", ["weighted", "rrf"])
-def test_scores_that_are_not_finite_count_as_missing_in_any_order(method: str) -> None:
+def test_scores_that_are_not_finite_count_as_missing_in_any_order() -> None:
     named = {"a": 0.9, "b": math.nan, "c": 0.1, "d": math.inf, "e": -math.inf}
     orders = set()
     for names in itertools.permutations(named):
-        signal, keys = leg("dense", 1.0, *(named[name] for name in names)), ids(*names)
-        scores = weighted([signal], 5) if method == "weighted" else reciprocal_rank([signal], keys, k=60)
+        scores = weighted([leg("dense", 1.0, *(named[name] for name in names))], 5)
         assert np.isfinite(scores).all()
-        orders.add("".join(keys[best_first(scores, keys)]))
-    assert orders == {"acbde" if method == "rrf" else "abcde"}
+        orders.add("".join(names[position] for position in ordered(scores, ids(*names))))
+    assert orders == {"abcde"}
+
+
+def test_ids_are_asked_for_only_where_scores_are_equal() -> None:
+    asked = []
+
+    def ids_of(positions: np.ndarray) -> np.ndarray:
+        asked.extend(positions.tolist())
+        return ids("d", "b", "c", "a")[positions]
+
+    assert best_first(np.array([0.5, 0.9, 0.5, 0.1]), ids_of).tolist() == [1, 2, 0, 3]
+    assert sorted(asked) == [0, 2]
 
 
 def test_a_repeated_member_stands_in_the_pool_once_with_its_best_score() -> None:
@@ -103,8 +122,8 @@ def test_a_repeated_member_stands_in_the_pool_once_with_its_best_score() -> None
     assert aligned(pool, first, np.array([0.2, 0.5, 0.8])).tolist()[::2] == [0.5, 0.8]
 
 
-def test_no_lists_make_an_empty_pool() -> None:
-    assert pooled([]).tolist() == []
+def test_empty_lists_make_an_empty_pool() -> None:
+    assert pooled([np.empty(0, dtype=np.int64)]).tolist() == []
     assert weighted([Signal("lexical", 1.0, np.empty(0))], 0).tolist() == []
 
 
@@ -115,14 +134,14 @@ def test_two_legs_with_ties_give_one_order_however_they_are_shuffled() -> None:
     for _ in range(100):
         members = ["a", "b", "c", "d"]
         chance.shuffle(members)
-        signals = [
-            leg(name, 0.5, *(float(-ranked.index(member)) if member in ranked else math.nan for member in members))
+        ranks = [
+            leg(name, 0.5, *(ranked.index(member) + 1 if member in ranked else math.nan for member in members))
             for name, ranked in chance.sample(sorted(legs.items()), 2)
         ]
-        keys = ids(*members)
-        for scores in (weighted(signals, 4), reciprocal_rank(signals, keys, k=60)):
-            order = best_first(scores, keys)
-            outcomes.add((tuple(keys[order].tolist()), tuple(scores[order].tolist())))
+        scored = [leg(signal.name, signal.weight, *-signal.scores) for signal in ranks]
+        for scores in (weighted(scored, 4), reciprocal_rank(ranks, 4, k=60)):
+            order = ordered(scores, ids(*members))
+            outcomes.add((tuple(members[position] for position in order), tuple(scores[order].tolist())))
     assert {order for order, _ in outcomes} == {("a", "b", "c", "d")}
     assert len(outcomes) == 2
 
@@ -131,8 +150,8 @@ def test_ten_thousand_candidates_are_fused() -> None:
     chance = np.random.default_rng(3)
     signals = [Signal(name, 0.5, chance.random(10_000)) for name in ("dense", "lexical")]
     keys = np.char.mod("%05d", np.arange(10_000))
-    for scores in (weighted(signals, 10_000), reciprocal_rank(signals, keys, k=60)):
-        assert sorted(best_first(scores, keys).tolist()) == list(range(10_000))
+    for scores in (weighted(signals, 10_000), reciprocal_rank(signals, 10_000, k=60)):
+        assert sorted(ordered(scores, keys)) == list(range(10_000))
 
 
 @given(signals_over_a_pool())
@@ -146,9 +165,9 @@ def test_weighted_scores_stay_between_zero_and_one(case: tuple[list[Signal], int
 def test_the_order_of_the_legs_changes_no_bit(case: tuple[list[Signal], int], chance: random.Random) -> None:
     signals, size = case
     shuffled = chance.sample(signals, len(signals))
-    keys = np.char.mod("%02d", np.arange(size))
     assert weighted(signals, size).tobytes() == weighted(shuffled, size).tobytes()
-    assert reciprocal_rank(signals, keys, k=60).tobytes() == reciprocal_rank(shuffled, keys, k=60).tobytes()
+    ranks, mixed = as_ranks(signals), as_ranks(shuffled)
+    assert reciprocal_rank(ranks, size, k=60).tobytes() == reciprocal_rank(mixed, size, k=60).tobytes()
 
 
 @given(signals_over_a_pool(), st.randoms(use_true_random=False))
@@ -160,12 +179,9 @@ def test_the_order_of_the_members_changes_no_result(case: tuple[list[Signal], in
         Signal(each.name, each.weight, each.scores[moved], None if each.reach is None else each.reach[moved])
         for each in signals
     ]
-    for scores, again in (
-        (weighted(signals, size), weighted(others, size)),
-        (reciprocal_rank(signals, keys, k=60), reciprocal_rank(others, keys[moved], k=60)),
-    ):
-        assert scores[moved].tobytes() == again.tobytes()
-        assert keys[best_first(scores, keys)].tolist() == keys[moved][best_first(again, keys[moved])].tolist()
+    scores, again = weighted(signals, size), weighted(others, size)
+    assert scores[moved].tobytes() == again.tobytes()
+    assert keys[ordered(scores, keys)].tolist() == keys[moved][ordered(again, keys[moved])].tolist()
 
 
 @given(st.lists(any_score, max_size=30))

@@ -65,18 +65,19 @@ class LexicalIndex:
 
     def scores_of(self, query: LexicalQuery, rows: Rows) -> Scores:
         """Return the score of each of `rows`, 0 where no term matches."""
+        tf = self._frequencies(query, rows)
+        weights = [repeats * self._term(term).idf for term, repeats in zip(query.terms, query.counts, strict=True)]
         scores = np.zeros(len(rows))
-        for term, repeats in zip(query.terms, query.counts, strict=True):
-            tf = self._frequencies(term, rows)
-            scores += tf / (tf + self._norms[rows]) * (repeats * self._term(term).idf)
+        for part in tf / (tf + self._norms[rows]) * np.array(weights).reshape(-1, 1):
+            scores += part
         return scores
 
     def coverage(self, query: LexicalQuery, rows: Rows) -> Scores:
         """Return the share of the query's idf mass that each of `rows` covers; repetitions count once."""
         mass = sum(self._term(term).idf for term in query.terms)
         covered = np.zeros(len(rows))
-        for term in query.terms:
-            covered += (self._frequencies(term, rows) > 0) * self._term(term).idf
+        for term, tf in zip(query.terms, self._frequencies(query, rows), strict=True):
+            covered += (tf > 0) * self._term(term).idf
         return covered / mass if mass else covered
 
     def _look_up(self, term: str) -> _Term:
@@ -93,18 +94,20 @@ class LexicalIndex:
             idf=round(idf, _IDF_DIGITS),
         )
 
-    def _frequencies(self, term: str, rows: Rows) -> NDArray[np.float64]:
-        found = self._term(term)
-        postings = {
-            live.first_row: found
-            for live, found in zip(self._segments, zip(found.rows, found.counts, strict=True), strict=True)
-        }
-        frequencies = np.zeros(len(rows))
+    def _frequencies(self, query: LexicalQuery, rows: Rows) -> NDArray[np.float64]:
+        """Return how often each of the query's terms stands in each of `rows`, shape (terms, rows)."""
+        numbers = {live.first_row: number for number, live in enumerate(self._segments)}
+        terms = [self._term(term) for term in query.terms]
+        frequencies = np.zeros((len(terms), len(rows)))
         for live, positions, local in split_rows(self._segments, rows):
-            posting_rows, counts = postings[live.first_row]
-            if len(posting_rows):
-                places = np.minimum(np.searchsorted(posting_rows, local), len(posting_rows) - 1)
-                frequencies[positions] = np.where(posting_rows[places] == local, counts[places], 0)
+            number = numbers[live.first_row]
+            wanted = local.astype(np.int32)  # the type of postings: another one would copy them all to compare
+            for term, found in zip(terms, frequencies, strict=True):
+                posting_rows, counts = term.rows[number], term.counts[number]
+                if len(posting_rows):
+                    places = posting_rows.searchsorted(wanted)
+                    matches = posting_rows.take(places, mode="clip") == wanted
+                    found[positions] = matches * counts.take(places, mode="clip")
         return frequencies
 
 

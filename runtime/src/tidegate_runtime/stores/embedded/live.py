@@ -40,9 +40,13 @@ def split_rows(
     segments: Sequence[LiveSegment], rows: Rows
 ) -> Iterator[tuple[LiveSegment, NDArray[np.int64], NDArray[np.int64]]]:
     """Yield, for each segment that holds some of `rows`, their positions in `rows` and their rows in the segment."""
+    if len(segments) == 1:
+        if len(rows):
+            yield segments[0], np.arange(len(rows)), rows
+        return
     bounds = np.array([live.first_row for live in segments], dtype=np.int64)
     owners = np.searchsorted(bounds, rows, side="right") - 1
-    for number in np.unique(owners):
+    for number in np.flatnonzero(np.bincount(owners)):
         positions = np.flatnonzero(owners == number)
-        live = segments[number]
+        live = segments[int(number)]
         yield live, positions, rows[positions] - live.first_row
