@@ -105,6 +105,8 @@ def _type_violation(place: Place) -> Violation | None:
                 return None
     if fits:
         return None
+    if "string" in wanted and not isinstance(value, Mapping | list):
+        wanted += ", in quotes"
     return Violation(place.path, f"{shown(value)} has the wrong type: write {wanted}")
 
 
@@ -119,7 +121,7 @@ def _own_violations(place: Place) -> Iterator[Violation]:
             hint = PATTERN_HINTS.get(schema["pattern"], f"it must match {schema['pattern']}")
             yield Violation(place.path, f"{shown(value)} is malformed: {hint}")
     elif isinstance(value, Mapping):
-        yield from _length_violations(place, len(value), "Properties", "entries")
+        yield from _length_violations(place, len(value), "Properties", "members")
         for name in schema.get("required", ()):
             if value.get(name) is None:
                 path = f"{place.path}.{name}" if place.path else name
@@ -137,7 +139,8 @@ def _length_violations(place: Place, length: int, bound: str, unit: str) -> Iter
         subject = f"{shown(place.value)} is too long" if isinstance(place.value, str) else f"has {length} {unit}"
         yield Violation(place.path, f"{subject}: at most {most} {unit} are allowed, shorten it")
     if least is not None and length < least:
-        yield Violation(place.path, f"{shown(place.value)} is too short: at least {least} {unit} needed, add to it")
+        needed = f"{least} {unit}" if least > 1 else f"one {unit.removesuffix('s')}"
+        yield Violation(place.path, f"{shown(place.value)} is too short: give at least {needed}")
 
 
 def _range_violations(place: Place, value: Any) -> Iterator[Violation]:

@@ -183,6 +183,7 @@ class RevisionStatus(Part):
     ] = Field(default_factory=list, description="legs it can answer")
     created_at: Timestamp | None = None
     ready_at: Timestamp | None = None
+    retiring_since: Timestamp | None = Field(default=None, description="when it was decided that it may go")
     content_generation: int = 0
     truncated_chunks: int = 0
     references: int = 0
