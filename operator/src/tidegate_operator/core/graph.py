@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from tidegate_api.config import NodeConfig
-from tidegate_api.nodes import SETTINGS, FuseSettings
+from tidegate_api.nodes import HYBRID_OUTPUT, SETTINGS, FuseSettings
 from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipelineSpec
 from tidegate_api.violation import Violation, listed, shown
 from tidegate_operator.core.desired import effective_graph
@@ -22,9 +22,11 @@ from tidegate_operator.core.desired import effective_graph
 def graph_violations(spec: RetrievalPipelineSpec) -> list[Violation]:
     """Return what is wrong with the nodes and the output of `spec`."""
     written, output = effective_graph(spec)
+    if not spec.nodes:
+        return _preset_violations(output)
     nodes = {node.name: node for node in written}
     found = [violation for node in written for violation in _node_violations(node, nodes)]
-    found += _output_violations(output, nodes, preset=not spec.nodes)
+    found += _output_violations(output, nodes)
     found += _cycle_violations(nodes)
     if output in nodes:
         found += _unused_violations(output, nodes)
@@ -84,11 +86,15 @@ def _weight_violations(node: NodeConfig, settings: FuseSettings, path: str) -> I
         yield Violation(path, f"{shown(settings.weights)} leaves nothing to rank by: give an input a weight above 0")
 
 
-def _output_violations(output: str, nodes: Mapping[str, NodeConfig], *, preset: bool) -> Iterator[Violation]:
+def _preset_violations(output: str) -> list[Violation]:
+    if output == HYBRID_OUTPUT:
+        return []
+    return [Violation("spec.output", f"{shown(output)} is not the preset's output: leave it out, or write nodes too")]
+
+
+def _output_violations(output: str, nodes: Mapping[str, NodeConfig]) -> Iterator[Violation]:
     if not output:
         yield Violation("spec.output", f"is missing: name the node whose result is the answer, one of {listed(nodes)}")
-    elif output not in nodes and preset:
-        yield Violation("spec.output", f"{shown(output)} is not a node of the preset: leave it out, or write nodes too")
     elif output not in nodes:
         yield Violation("spec.output", f"{shown(output)} is not a node: {_instead(output, nodes)}")
 

@@ -14,6 +14,9 @@ NAME_CHARACTERS = 63
 
 MANAGED_BY = "tidegate-operator"
 
+_LEGAL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?|")
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]")
+
 
 class Label(StrEnum):
     """Labels that we set or select by."""
@@ -38,7 +41,6 @@ class Annotation(StrEnum):
     PAUSED = "tidegate.dev/paused"
     FORCE_DELETE = "tidegate.dev/force-delete"
     CONFIRM_DELETIONS = "tidegate.dev/confirm-deletions"
-    FULL_NAME = "tidegate.dev/full-name"
     INPUTS = "tidegate.dev/inputs"
     TEMPLATE = "tidegate.dev/template"
     SERVED_FROM = "tidegate.dev/served-from"
@@ -97,20 +99,10 @@ def child_labels(component: Component, parent: str) -> dict[str, str]:
 
 def label_value(text: str) -> str:
     """Return `text` where it is a legal label value, else what is legal of it and a hash of the whole."""
-    return _legal(text, r"[^A-Za-z0-9_.-]")
+    return text if _LEGAL.fullmatch(text) and len(text) <= NAME_CHARACTERS else _hashed(text)
 
 
-def object_name(text: str) -> str:
-    """Return `text` where it is a legal name of any object, else what is legal of it and a hash of the whole."""
-    return _legal(text.lower(), r"[^a-z0-9-]", whole=text)
-
-
-def _legal(text: str, illegal: str, *, whole: str | None = None) -> str:
-    whole = text if whole is None else whole
-    cleaned = re.sub(illegal, "-", text)
-    edges = cleaned.strip("-_.")
-    if edges == whole and len(whole) <= NAME_CHARACTERS:
-        return whole
-    digits = content_hash(whole)
-    head = edges[: NAME_CHARACTERS - len(digits) - 1].rstrip("-_.")
-    return f"{head}-{digits}" if head else f"x{digits}"
+def _hashed(text: str) -> str:
+    digits = content_hash(text)
+    head = _ILLEGAL.sub("-", text)[: NAME_CHARACTERS - len(digits) - 1].strip("-_.")
+    return f"{head}-{digits}" if head else digits
