@@ -1,0 +1,96 @@
+"""One revision that should exist: its writer, what it lacks, and what is told of it."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tidegate_api.config import DocumentFailure, RevisionConfig, RevisionState
+from tidegate_runtime.indexer.languages import ForeignChunks
+from tidegate_runtime.indexer.schedule import Backoff
+from tidegate_runtime.ports import DocumentKey, IndexWriter
+
+Phase = Literal["Pending", "Building", "Ready", "Failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A document that this revision could not store in the version with this hash."""
+
+    content_hash: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was committed since the last complete pass."""
+
+    added: int = 0
+    changed: int = 0
+    deleted: int = 0
+
+
+@dataclass(slots=True)
+class LiveRevision:
+    """State of one revision, owned by the loop. `writer` is None while the revision cannot be opened."""
+
+    config: RevisionConfig
+    created_at: str
+    ready_at: str | None
+    dense: bool = False
+    writer: IndexWriter | None = None
+    phase: Phase = "Pending"
+    message: str = ""
+    documents_total: int = 0
+    documents_left: int = 0
+    refused: dict[DocumentKey, Refusal] = field(default_factory=dict)
+    tally: Tally = field(default_factory=Tally)
+    backoff: Backoff = field(default_factory=Backoff)
+    retry_at: float | None = None
+    foreign: ForeignChunks = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.foreign = ForeignChunks(self.config.shape.embedder)
+
+    @property
+    def name(self) -> str:
+        """Return the revision's name."""
+        return self.config.name
+
+    def refused_hashes(self) -> dict[DocumentKey, str]:
+        """Return what need not be tried again."""
+        return {key: refusal.content_hash for key, refusal in self.refused.items()}
+
+    def failures(self) -> list[DocumentFailure]:
+        """Return the documents that were refused, with reasons."""
+        return [
+            DocumentFailure(document=f"{key.source}/{key.document_id}", reason=refusal.reason)
+            for key, refusal in self.refused.items()
+        ]
+
+    def state(self) -> RevisionState:
+        """Return what is told of the revision."""
+        shape = self.config.shape
+        told = RevisionState(
+            name=self.name,
+            phase=self.phase,
+            message=self.message,
+            documents_done=self.documents_total - self.documents_left,
+            documents_total=self.documents_total,
+            language=shape.language,
+            embedder=shape.embedder.summary(),
+            provides=[] if self.phase != "Ready" else ["bm25", "dense"] if self.dense else ["bm25"],
+            created_at=self.created_at,
+            ready_at=self.ready_at,
+        )
+        if self.writer is None:
+            return told
+        stats = self.writer.stats()
+        return told.model_copy(
+            update={
+                "documents": stats.documents,
+                "chunks": stats.chunks,
+                "size_bytes": stats.size_bytes,
+                "load_bytes": stats.load_bytes,
+                "truncated_chunks": stats.truncated_chunks,
+                "content_generation": stats.content_generation,
+            }
+        )

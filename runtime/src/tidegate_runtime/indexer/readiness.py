@@ -1,0 +1,72 @@
+"""Judges a revision that agrees with its sources: ready or not, and with which legs.
+
+Ready is never taken back for a reason that lies in the sources: what was proven goes on serving and
+the state says what is wrong. The dense leg follows the content: a revision whose chunks its encoder
+cannot read has none, whatever came first.
+"""
+
+from collections.abc import Callable
+
+from tidegate_runtime.indexer.live import LiveRevision
+from tidegate_runtime.indexer.proof import prove
+from tidegate_runtime.indexer.revisions import RevisionStore
+from tidegate_runtime.indexer.view import SourcesView
+from tidegate_runtime.ports import Embedder, IndexWriter
+
+LANGUAGE_MISMATCH = (
+    "EmbedderLanguageMismatch: too many chunks are in a language that the encoder does not know, so there is no "
+    "dense leg; set embedding.model to auto or to a multilingual model"
+)
+_WAITS = "waits until every source can be read and no deletion is held back"
+_NOTHING = "no document could be indexed; see the failures of the last look"
+
+
+def settle(
+    revision: LiveRevision,
+    writer: IndexWriter,
+    view: SourcesView,
+    *,
+    store: RevisionStore,
+    embedder: Callable[[], Embedder],
+    now: Callable[[], str],
+) -> None:
+    """Judge a revision; what is found is written into it and, when it is good, into the store.
+
+    Raises:
+        StoreFullError: the volume has no room for the verdict.
+        ModelUnavailableError: the proof needs the encoder and it cannot be opened.
+    """
+    serves = revision.phase == "Ready"
+    if not view.complete and not serves:
+        revision.phase, revision.message = "Pending", _WAITS
+        return
+    manifest = writer.documents()
+    mismatch = revision.foreign.too_many(manifest, stored=lambda: store.inspect(revision.name).contents())
+    message = LANGUAGE_MISMATCH if mismatch else ""
+    if serves and revision.dense is not mismatch:
+        revision.message = message
+        return
+    problem = _problem(revision, writer, view, store=store, embedder=None if mismatch else embedder)
+    if problem:
+        revision.phase, revision.message = "Ready" if serves else "Failed", problem
+        return
+    writer.mark_ready(dense=not mismatch)
+    revision.phase, revision.message, revision.dense = "Ready", message, not mismatch
+    revision.ready_at = revision.ready_at or now()
+
+
+def _problem(
+    revision: LiveRevision,
+    writer: IndexWriter,
+    view: SourcesView,
+    *,
+    store: RevisionStore,
+    embedder: Callable[[], Embedder] | None,
+) -> str | None:
+    stats = writer.stats()
+    failing = revision.refused or any(snapshot.failures for snapshot in view.snapshots.values())
+    if not stats.documents and failing:
+        return _NOTHING
+    opened = embedder() if embedder is not None and stats.chunks else None
+    inspection, language = store.inspect(revision.name), revision.config.shape.language
+    return prove(inspection, language=language, embedder=opened, chunks=stats.chunks)

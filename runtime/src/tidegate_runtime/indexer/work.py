@@ -1,0 +1,132 @@
+"""Turns documents that must be stored into records: load, cut, embed, in batches of bounded size.
+
+A batch is what a kill may cost and what an order to stop has to wait for. A document is never split
+over two of them, since it is replaced whole. One whose text the encoder can make nothing of is
+refused by name; it takes no other document with it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidegate_api.shape import EmbedderFingerprint, RevisionShape
+from tidegate_runtime.indexer.changes import FileWork
+from tidegate_runtime.indexer.chunkers import Chunk, chunk, is_truncated, passage_text
+from tidegate_runtime.indexer.live import Refusal
+from tidegate_runtime.indexer.loaders import LoadedFile, SourceDocument
+from tidegate_runtime.ports import ChunkRecord, DocumentKey, DocumentRecord, Embedder, FloatVector
+
+BATCH_DOCUMENTS = 64
+BATCH_CHUNKS = 256
+
+OpenEmbedder = Callable[[EmbedderFingerprint], Embedder]
+
+
+@dataclass(frozen=True, slots=True)
+class CutDocument:
+    """A document and its chunks, not embedded yet."""
+
+    document: SourceDocument
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What became of a batch: records to store, and documents that cannot be embedded."""
+
+    records: list[DocumentRecord]
+    refused: dict[DocumentKey, Refusal]
+
+
+class Workshop:
+    """Makes the records of one revision. The encoder is opened with the first document that needs it."""
+
+    def __init__(
+        self, shape: RevisionShape, *, load: Callable[[str, str], LoadedFile], open_embedder: OpenEmbedder
+    ) -> None:
+        self._shape = shape
+        self._load = load
+        self._open_embedder = open_embedder
+
+    def batches(self, work: Iterable[FileWork]) -> Iterator[list[CutDocument]]:
+        """Yield the documents of `work`, cut, in its order."""
+        batch: list[CutDocument] = []
+        for document in self._documents(work):
+            batch.append(self._cut(document))
+            if len(batch) >= BATCH_DOCUMENTS or sum(len(cut.chunks) for cut in batch) >= BATCH_CHUNKS:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def records(self, batch: Sequence[CutDocument]) -> Made:
+        """Embed a batch."""
+        embedder = self.embedder()
+        passages = [
+            passage_text(cut.document.title, piece.heading, piece.content, tokenizer=embedder.tokenizer)
+            for cut in batch
+            for piece in cut.chunks
+        ]
+        vectors: Iterator[FloatVector] = iter(embedder.embed_passages(passages) if passages else ())
+        made = Made([], {})
+        for cut in batch:
+            own = [next(vectors) for _ in cut.chunks]
+            unusable = next((number for number, vector in enumerate(own) if not _usable(vector)), None)
+            if unusable is None:
+                made.records.append(_record(cut, own, embedder))
+            else:
+                reason = f"the encoder gave no usable vector for chunk {unusable}; look at its text, or leave it out"
+                made.refused[cut.document.key] = Refusal(cut.document.content_hash, reason)
+        return made
+
+    def embedder(self) -> Embedder:
+        """Return the revision's encoder.
+
+        Raises:
+            ModelUnavailableError: it cannot be opened.
+        """
+        return self._open_embedder(self._shape.embedder)
+
+    def _documents(self, work: Iterable[FileWork]) -> Iterator[SourceDocument]:
+        for item in work:
+            for document in self._load(item.source, item.file).documents:
+                if document.document_id in item.document_ids:
+                    yield document
+
+    def _cut(self, document: SourceDocument) -> CutDocument:
+        shape = self._shape.chunking_of(document.source)
+        return CutDocument(document, tuple(chunk(document, shape, self.embedder().tokenizer)))
+
+
+def _record(cut: CutDocument, vectors: Sequence[FloatVector], embedder: Embedder) -> DocumentRecord:
+    document = cut.document
+    return DocumentRecord(
+        key=document.key,
+        content_hash=document.content_hash,
+        title=document.title,
+        chunks=tuple(
+            _chunk_record(document, piece, vector, embedder) for piece, vector in zip(cut.chunks, vectors, strict=True)
+        ),
+        metadata=document.metadata,
+        tenants=document.tenants,
+        groups=document.groups,
+    )
+
+
+def _chunk_record(document: SourceDocument, piece: Chunk, vector: FloatVector, embedder: Embedder) -> ChunkRecord:
+    start, end = document.offsets.original_span(piece.start, piece.end)
+    max_tokens = embedder.fingerprint.max_tokens
+    return ChunkRecord(
+        ordinal=piece.ordinal,
+        start=start,
+        end=end,
+        content=piece.content,
+        heading=piece.heading,
+        vector=vector,
+        truncated=is_truncated(piece, title=document.title, tokenizer=embedder.tokenizer, max_tokens=max_tokens),
+    )
+
+
+def _usable(vector: FloatVector) -> bool:
+    return bool(np.isfinite(vector).all() and vector.any())
