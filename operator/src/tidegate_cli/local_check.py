@@ -8,14 +8,13 @@ parsed; what is not is a line with file, object, field, value and next step.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tidegate_api.builtins import UnknownModelError, resolve_embedder
 from tidegate_api.cel import unknown_fields, violations
 from tidegate_api.v1alpha1.knowledgebase import KnowledgeBaseSpec
 from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipelineSpec
 from tidegate_api.v1alpha1.routingpolicy import RoutingPolicySpec
 from tidegate_api.violation import Violation
 from tidegate_cli.manifests import OUR_KINDS, Manifest, ManifestError, Manifests
-from tidegate_operator.core.graph import graph_violations
+from tidegate_operator.core.acceptance import knowledge_base_violations, pipeline_violations
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +72,7 @@ def _beyond_the_schema(accepted: Accepted) -> Iterator[tuple[Manifest, Violation
 
 
 def _knowledge_base(spec: KnowledgeBaseSpec, manifests: Manifests) -> Iterator[Violation]:
-    try:
-        resolve_embedder(spec.embedding.model, "en")
-    except UnknownModelError as error:
-        yield Violation("spec.embedding.model", str(error))
+    yield from knowledge_base_violations(spec)
     for source in spec.sources:
         config_map = source.from_.config_map
         if config_map is not None and manifests.find("ConfigMap", config_map.name) is None:
@@ -84,7 +80,7 @@ def _knowledge_base(spec: KnowledgeBaseSpec, manifests: Manifests) -> Iterator[V
 
 
 def _pipeline(spec: RetrievalPipelineSpec, manifests: Manifests) -> Iterator[Violation]:
-    yield from graph_violations(spec)
+    yield from pipeline_violations(spec)
     for reference in spec.knowledge_bases:
         if manifests.find("KnowledgeBase", reference.name) is None:
             yield _missing("spec.knowledgeBases", "KnowledgeBase", reference.name)
