@@ -3,77 +3,86 @@
 Folding comes first and on a copy (stored text and offsets are never touched): NFKC, which also
 brings full-width forms and squared units to plain letters, lower case, invisible characters out.
 Then each run of text is treated by its script, not by a language chosen for the corpus: Han runs go
-through a dictionary, kana runs become pairs, everything else is words; English stop words leave and
-Latin words are stemmed. Whatever is no letter or digit separates, so look-alike hyphens are all one.
-Changing any of this changes indexes: raise `analyzer` in tidegate_api.shape.ALGORITHMS with it.
+through a dictionary, runs of other scripts written without spaces become pairs, everything else is
+words; English stop words leave and Latin words are stemmed. Whatever is no letter or digit
+separates, so look-alike hyphens are all one. Changing any of this changes indexes: raise `analyzer`
+in tidegate_api.shape.ALGORITHMS with it.
 """
 
 import re
-import sys
-import threading
 import unicodedata
 from functools import cache
+from threading import Lock
 
 import Stemmer
 
-from tidegate_runtime.stores.embedded.han import han_terms
+from tidegate_runtime.stores.embedded.han import han_terms, pairs
 
 # The list that Lucene's English analyzer and bm25s use.
 _STOPWORDS = frozenset(
     "a an and are as at be but by for if in into is it no not of on or such that the their then there "  # noqa: SIM905
     "these they this to was will with".split()
 )
-_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3005\u3007\U00020000-\U000323af"
-_KANA = "\u3040-\u30ff\u31f0-\u31ff"
+_HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+# Thai, Lao, Burmese, Khmer, kana.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u31f0-\u31ff"
 _APOSTROPHE_ENDING = re.compile(r"['’](?:s|t|d|m|re|ve|ll)\b")
-_ASCII_WORDS = re.compile(r"[a-z0-9]+")
-_INVISIBLE = dict.fromkeys([0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF])
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+# Soft hyphen, zero-width characters, variation selectors: inside a word they are no part of it.
+_INVISIBLE = dict.fromkeys([0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0xFE00, 0xFE10)])
+_REMEMBERED_WORDS = 65_536
+_LAST_CODE_WITH_MARKS = 0x1FFFF
 
 
 class Analyzer:
-    """Splits text into terms. Thread-safe: the stemmer, which is not, exists once per thread."""
+    """Splits text into terms. Thread-safe."""
 
     def __init__(self) -> None:
-        self._local = threading.local()
+        self._stems = _Stems()
 
     def terms(self, text: str) -> list[str]:
-        """Return the terms of `text` in their order, repetitions included."""
+        """Return the terms of `text`, repetitions included; their order means nothing."""
         if text.isascii():
-            return self._stemmed(_ASCII_WORDS.findall(_without_endings(text.lower())))
+            return self._stemmed(_ASCII_WORD.findall(_APOSTROPHE_ENDING.sub("", text.lower())))
         folded = unicodedata.normalize("NFKC", text).lower().translate(_INVISIBLE)
         terms: list[str] = []
         words: list[str] = []
-        for run in _word_pattern().finditer(_without_endings(folded)):
-            if run.lastgroup is None:
-                words.append(run.group())
-                continue
-            terms += self._stemmed(words)
-            words.clear()
-            terms += han_terms(run.group()) if run.lastgroup == "han" else _pairs(run.group())
+        for run in _run_pattern().finditer(_APOSTROPHE_ENDING.sub("", folded)):
+            match run.lastgroup:
+                case "han":
+                    terms += han_terms(run.group())
+                case "unspaced":
+                    terms += pairs(run.group())
+                case _:
+                    words.append(run.group())
         return terms + self._stemmed(words)
 
     def _stemmed(self, words: list[str]) -> list[str]:
-        kept = [word for word in words if word not in _STOPWORDS]
-        stemmed: list[str] = self._stemmer().stemWords(kept)
-        return stemmed
-
-    def _stemmer(self) -> Stemmer.Stemmer:
-        try:
-            return self._local.stemmer
-        except AttributeError:
-            self._local.stemmer = Stemmer.Stemmer("english")
-            return self._local.stemmer
+        return [stem for word in words if (stem := self._stems[word])]
 
 
-def _without_endings(text: str) -> str:
-    return _APOSTROPHE_ENDING.sub("", text)
+class _Stems(dict[str, str]):
+    """Remembers the stem of each word, empty for stop words. The stemmer itself is not thread-safe."""
 
+    def __init__(self) -> None:
+        super().__init__(dict.fromkeys(_STOPWORDS, ""))
+        self._lock = Lock()
+        self._stemmer = Stemmer.Stemmer("english", 0)
 
-def _pairs(run: str) -> list[str]:
-    return [run[start : start + 2] for start in range(len(run) - 1)] or [run]
+    def __missing__(self, word: str) -> str:
+        with self._lock:
+            if len(self) >= _REMEMBERED_WORDS:
+                self.clear()
+                self.update(dict.fromkeys(_STOPWORDS, ""))
+            stem: str = self._stemmer.stemWord(word)
+            self[word] = stem
+            return stem
 
 
 @cache
-def _word_pattern() -> re.Pattern[str]:
-    marks = "".join(chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)) in ("Mn", "Mc"))
-    return re.compile(rf"(?P<han>[{_HAN}]+)|(?P<kana>[{_KANA}]+)|(?:[^\W_{_HAN}{_KANA}]|[{marks}])+")
+def _run_pattern() -> re.Pattern[str]:
+    # `\w` leaves out combining marks, which would cut words of Indic scripts at every vowel sign.
+    codes = range(_LAST_CODE_WITH_MARKS + 1)
+    marks = "".join(chr(code) for code in codes if unicodedata.category(chr(code)) in ("Mn", "Mc"))
+    letter = rf"[^\W_{_HAN}{_UNSPACED}]"
+    return re.compile(rf"(?P<han>[{_HAN}]+)|(?P<unspaced>[{_UNSPACED}]+)|{letter}(?:{letter}|[{marks}])*")

@@ -4,7 +4,7 @@ Lucene's form (also the default of bm25s): idf = ln(1 + (N - df + .5) / (df + .5
 idf * tf / (tf + k1 * (1 - b + b * length / average length)), k1 = 1.2, b = .75. N, df and lengths
 are integers over live chunks. A chunk's sum runs in the order of the query's terms, which is fixed,
 so it does not depend on the layout; idf is rounded because the last bit of `log` may differ between
-machines.
+machines. A query costs what its postings cost, whatever the size of the index.
 """
 
 import math
@@ -16,8 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate_runtime.ports import LexicalQuery, Rows, Scores
+from tidegate_runtime.stores.embedded.format import Array
 from tidegate_runtime.stores.embedded.live import LiveSegment, split_rows
 from tidegate_runtime.stores.embedded.segment import term_key
+from tidegate_runtime.stores.embedded.selection import RowSelection
+from tidegate_runtime.stores.embedded.top_k import lower_bound
 
 K1 = 1.2
 B = 0.75
@@ -30,8 +33,23 @@ class _Term:
     """One term in one snapshot: its postings by segment, dead rows included, and its idf over live ones."""
 
     rows: tuple[NDArray[np.int32], ...]
-    counts: tuple[NDArray[np.uint16] | NDArray[np.uint32], ...]
+    counts: tuple[Array, ...]
+    size: int
     idf: float
+
+
+class _Workspace:
+    """Memory of one query at a time: taking it from the system anew costs more than the arithmetic in it."""
+
+    def __init__(self, *, rows: int) -> None:
+        self.scores = np.zeros(rows)  # all zero between queries
+        self.resize(1024)
+
+    def resize(self, postings: int) -> None:
+        """Make room for `postings` postings."""
+        self.rows = np.empty(postings, dtype=np.intp)
+        self.values = np.empty(postings)
+        self.spare = np.empty(postings)
 
 
 class LexicalIndex:
@@ -40,28 +58,33 @@ class LexicalIndex:
     def __init__(self, segments: Sequence[LiveSegment], *, chunks: int, terms: int) -> None:
         self._segments = tuple(segments)
         self._chunks = chunks
-        self._rows = sum(live.segment.rows for live in segments)
         self._norms = _length_norms(segments, average=terms / chunks if chunks and terms else 1.0)
         self._term: Callable[[str], _Term] = lru_cache(maxsize=_REMEMBERED_TERMS)(self._look_up)
+        self._workspaces: list[_Workspace] = []
 
-    def scores(self, query: LexicalQuery) -> Scores:
-        """Return the score of every row, 0 where no term matches. Scores of dead rows mean nothing."""
-        rows: list[NDArray[np.int32]] = []
-        counts: list[NDArray[np.uint16] | NDArray[np.uint32]] = []
-        weights: list[float] = []
-        for term, repeats in zip(query.terms, query.counts, strict=True):
-            found = self._term(term)
-            for live, segment_rows, segment_counts in zip(self._segments, found.rows, found.counts, strict=True):
-                if len(segment_rows):
-                    rows.append(segment_rows + np.int32(live.first_row) if live.first_row else segment_rows)
-                    counts.append(segment_counts)
-                    weights.append(repeats * found.idf)
-        if not rows:
-            return np.zeros(self._rows)
-        flat = np.concatenate(rows, dtype=np.intp)
-        tf = np.concatenate(counts, dtype=np.float64)
-        saturated = tf / (tf + self._norms[flat]) * np.repeat(weights, [len(part) for part in rows])
-        return np.bincount(flat, weights=saturated, minlength=self._rows).astype(np.float64, copy=False)
+    def candidates(self, query: LexicalQuery, selection: RowSelection, *, top_k: int) -> tuple[Rows, Scores]:
+        """Return selected rows with scores above zero, in no order, the best `top_k` among them."""
+        found = [(self._term(term), repeats) for term, repeats in zip(query.terms, query.counts, strict=True)]
+        found = [(term, repeats) for term, repeats in found if term.size]
+        size = sum(term.size for term, _ in found)
+        if not size:
+            return np.zeros(0, dtype=np.int64), np.zeros(0)
+        # Appending and popping are atomic; after an exception a workspace is not put back.
+        space = self._workspaces.pop() if self._workspaces else _Workspace(rows=len(self._norms))
+        if size > len(space.rows):
+            space.resize(2 * size)
+        rows, values, spare = space.rows[:size], space.values[:size], space.spare[:size]
+        ends = self._gather(found, rows, values)
+        self._saturate(rows, values, spare, mask=selection.mask)
+        _accumulate(space.scores, rows, values, spare, ends=ends, weights=[r * term.idf for term, r in found])
+        if selection.rows is not None:
+            best = selection.rows[space.scores[selection.rows] > 0]
+        else:
+            best = _reaching_top(space.scores, rows, spare, ends=ends, top_k=top_k)
+        scores = space.scores[best]
+        space.scores[rows] = 0
+        self._workspaces.append(space)
+        return best, scores
 
     def scores_of(self, query: LexicalQuery, rows: Rows) -> Scores:
         """Return the score of each of `rows`, 0 where no term matches."""
@@ -91,19 +114,37 @@ class LexicalIndex:
         return _Term(
             rows=tuple(rows for rows, _ in postings),
             counts=tuple(counts for _, counts in postings),
+            size=sum(len(rows) for rows, _ in postings),
             idf=round(idf, _IDF_DIGITS),
         )
 
+    def _gather(self, found: Sequence[tuple[_Term, int]], rows: Rows, counts: Scores) -> list[int]:
+        """Put the postings of all terms one after the other; return where each term ends."""
+        ends, end = [], 0
+        for term, _ in found:
+            for live, term_rows, term_counts in zip(self._segments, term.rows, term.counts, strict=True):
+                start, end = end, end + len(term_rows)
+                np.add(term_rows, live.first_row, out=rows[start:end])
+                counts[start:end] = term_counts
+            ends.append(end)
+        return ends
+
+    def _saturate(self, rows: Rows, values: Scores, spare: Scores, *, mask: NDArray[np.bool_] | None) -> None:
+        """Turn counts into tf / (tf + norm), 0 where the row is not selected."""
+        np.take(self._norms, rows, out=spare, mode="clip")
+        np.add(values, spare, out=spare)
+        np.divide(values, spare, out=values)
+        if mask is not None:
+            np.multiply(values, mask[rows], out=values)
+
     def _frequencies(self, query: LexicalQuery, rows: Rows) -> NDArray[np.float64]:
         """Return how often each of the query's terms stands in each of `rows`, shape (terms, rows)."""
-        numbers = {live.first_row: number for number, live in enumerate(self._segments)}
         terms = [self._term(term) for term in query.terms]
         frequencies = np.zeros((len(terms), len(rows)))
         for live, positions, local in split_rows(self._segments, rows):
-            number = numbers[live.first_row]
             wanted = local.astype(np.int32)  # the type of postings: another one would copy them all to compare
             for term, found in zip(terms, frequencies, strict=True):
-                posting_rows, counts = term.rows[number], term.counts[number]
+                posting_rows, counts = term.rows[live.number], term.counts[live.number]
                 if len(posting_rows):
                     places = posting_rows.searchsorted(wanted)
                     matches = posting_rows.take(places, mode="clip") == wanted
@@ -111,7 +152,29 @@ class LexicalIndex:
         return frequencies
 
 
-def _length_norms(segments: Sequence[LiveSegment], *, average: float) -> NDArray[np.float64]:
+def _accumulate(
+    scores: Scores, rows: Rows, values: Scores, spare: Scores, *, ends: Sequence[int], weights: Sequence[float]
+) -> None:
+    """Add each term's weighted values to `scores`, term by term. The rows of one term are distinct."""
+    start = 0
+    for end, weight in zip(ends, weights, strict=True):
+        part, sums = values[start:end], spare[start:end]
+        np.multiply(part, weight, out=part)
+        np.take(scores, rows[start:end], out=sums, mode="clip")
+        np.add(sums, part, out=sums)
+        scores[rows[start:end]] = sums
+        start = end
+
+
+def _reaching_top(scores: Scores, rows: Rows, spare: Scores, *, ends: Sequence[int], top_k: int) -> Rows:
+    """Return distinct rows that include the best `top_k`: those that reach what `top_k` rows of one term reach."""
+    np.take(scores, rows, out=spare, mode="clip")
+    starts = [0, *ends[:-1]]
+    bound = max(lower_bound(spare[start:end], top_k=top_k) for start, end in zip(starts, ends, strict=True))
+    return np.unique(rows[spare >= bound if bound > 0 else spare > 0])
+
+
+def _length_norms(segments: Sequence[LiveSegment], *, average: float) -> Scores:
     lengths = [live.segment.lengths for live in segments]
     flat = np.concatenate(lengths, dtype=np.float64) if lengths else np.zeros(0)
     return K1 * (1 - B + B * (flat / average))

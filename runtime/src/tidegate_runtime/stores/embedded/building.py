@@ -7,6 +7,7 @@ it, so an upsert that changes nothing is recognised without comparing content.
 
 import hashlib
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -143,13 +144,14 @@ def _chunk_arrays(documents: Sequence[PreparedDocument], *, shape: RevisionShape
 
 
 def _posting_arrays(documents: Sequence[PreparedDocument], *, analyzer: Analyzer) -> dict[str, Array]:
-    numbers: dict[str, int] = {}
+    numbers: defaultdict[str, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
     terms_of_rows: list[list[int]] = []
     for document in documents:
         title = document.record.title
         for chunk in document.chunks:
             terms = analyzer.terms(f"{title}\n{chunk.heading}\n{chunk.content}")
-            terms_of_rows.append([numbers.setdefault(term, len(numbers)) for term in terms])
+            terms_of_rows.append([numbers[term] for term in terms])
     lengths = np.array([len(terms) for terms in terms_of_rows], dtype=np.int32)
     keys = np.array([term_key(term) for term in numbers], dtype=np.uint64)
     distinct, key_numbers = np.unique(keys, return_inverse=True)

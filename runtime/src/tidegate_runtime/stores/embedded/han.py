@@ -1,36 +1,39 @@
-"""Words of Han text: the most probable split under jieba's dictionary, in search mode.
+"""Words of Han text: the most probable split under jieba's dictionary, in its search mode.
 
 Long words also give the shorter dictionary words inside them, so that a part is found in a whole.
 Characters that no dictionary word binds (names, new words) give overlapping pairs; one that stands
-alone gives itself. The dictionary is loaded when the first Han text shows up: it takes a second and
-about 80 MB, which English-only processes never pay. jieba's own loader is not used, because it
-keeps a cache in the shared temporary folder and logs to stderr.
+alone gives itself. Only the dictionary of the `jieba` distribution is used: its loader keeps a
+cache in the shared temporary folder and logs to stderr, its splitter is several times slower, and
+its guesses at new words differ between a question and a document. Costs are integers, so that a
+split does not depend on a processor's last bit. The dictionary is loaded when the first Han text
+shows up: that takes about a second and 60 MB, which other processes never pay.
 """
 
-import threading
-import warnings
+import importlib.util
+import math
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol, cast
+from pathlib import Path
+from threading import Lock
+
+from tidegate_runtime.errors import ModelUnavailableError
+
+# Words that bind or ask and tell nothing of a subject: they would make every question match every text.
+_FUNCTION_WORDS = frozenset(
+    "的 了 着 过 吗 呢 吧 啊 是 有 在 和 与 及 或 也 都 就 而 之 其 被 把 对 从 到 由 给 为 以 于 等 中 这 那 哪 谁 个 几 "  # noqa: SIM905
+    "我 你 他 她 它 们 我们 你们 他们 一个 什么 怎么 怎样 如何 为什么 哪个 哪些 哪里 多少".split()
+)
+_COST_UNITS = 1_000_000
+_LOADING = Lock()
 
 
-class _Dictionary(Protocol):
-    FREQ: dict[str, int]
+@dataclass(frozen=True, slots=True)
+class _Dictionary:
+    """`costs` is the negative log probability of each word; `longest` the length of the longest word with a given start."""
 
-    def cut(self, sentence: str, *, HMM: bool) -> list[str]: ...  # noqa: N803 - jieba's name
-
-
-_LOADING = threading.Lock()
-
-
-@cache
-def _load() -> _Dictionary:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import jieba
-    dictionary: Any = jieba.Tokenizer()
-    dictionary.FREQ, dictionary.total = dictionary.gen_pfdict(dictionary.get_dict_file())
-    dictionary.initialized = True
-    return cast("_Dictionary", dictionary)
+    costs: dict[str, int]
+    longest: dict[str, int]
+    unknown_cost: int
 
 
 def han_terms(run: str) -> list[str]:
@@ -39,15 +42,44 @@ def han_terms(run: str) -> list[str]:
         dictionary = _load()
     terms: list[str] = []
     unbound = ""
-    for word in dictionary.cut(run, HMM=False):
+    for word in _most_probable_split(run, dictionary):
         if len(word) == 1:
             unbound += word
             continue
-        terms += _unbound_terms(unbound)
+        terms += pairs(unbound)
         unbound = ""
-        terms += [part for part in _parts(word) if dictionary.FREQ.get(part)]
+        if len(word) > 2:
+            terms += [part for part in _parts(word) if part in dictionary.costs]
         terms.append(word)
-    return terms + _unbound_terms(unbound)
+    terms += pairs(unbound)
+    return [term for term in terms if term not in _FUNCTION_WORDS]
+
+
+def pairs(run: str) -> list[str]:
+    """Return the overlapping pairs of a run of characters; one that stands alone gives itself."""
+    return [run[start : start + 2] for start in range(len(run) - 1)] or ([run] if run else [])
+
+
+def _most_probable_split(run: str, dictionary: _Dictionary) -> list[str]:
+    costs, longest, unknown = dictionary.costs, dictionary.longest, dictionary.unknown_cost
+    length = len(run)
+    cost_from = [0] * (length + 1)
+    end_of_word = [0] * length
+    for start in range(length - 1, -1, -1):
+        lowest = costs.get(run[start], unknown) + cost_from[start + 1]
+        best_end = start + 1
+        for end in range(start + 2, min(start + longest.get(run[start : start + 2], 1), length) + 1):
+            cost = costs.get(run[start:end])
+            if cost is not None and cost + cost_from[end] <= lowest:
+                lowest, best_end = cost + cost_from[end], end
+        cost_from[start] = lowest
+        end_of_word[start] = best_end
+    words: list[str] = []
+    start = 0
+    while start < length:
+        words.append(run[start : end_of_word[start]])
+        start = end_of_word[start]
+    return words
 
 
 def _parts(word: str) -> list[str]:
@@ -55,5 +87,25 @@ def _parts(word: str) -> list[str]:
     return [word[start : start + size] for size in (2, 3) if len(word) > size for start in range(len(word) - size + 1)]
 
 
-def _unbound_terms(run: str) -> list[str]:
-    return [run[start : start + 2] for start in range(len(run) - 1)] or ([run] if run else [])
+@cache
+def _load() -> _Dictionary:
+    frequencies: dict[str, int] = {}
+    longest: dict[str, int] = {}
+    for line in _dictionary_path().read_text(encoding="utf-8").splitlines():
+        word, frequency, _ = line.split(" ", 2)
+        frequencies[word] = int(frequency)
+        if len(word) > longest.get(word[:2], 1):
+            longest[word[:2]] = len(word)
+    log_total = math.log(sum(frequencies.values()))
+    # Few distinct frequencies: words share the integers.
+    cost_of = {count: round((log_total - math.log(count)) * _COST_UNITS) for count in set(frequencies.values())}
+    costs = {word: cost_of[count] for word, count in frequencies.items()}
+    return _Dictionary(costs, longest, unknown_cost=round(log_total * _COST_UNITS))
+
+
+def _dictionary_path() -> Path:
+    spec = importlib.util.find_spec("jieba")
+    path = Path(spec.origin).with_name("dict.txt") if spec and spec.origin else None
+    if path is None or not path.is_file():
+        raise ModelUnavailableError("the dictionary of `jieba` is missing: install tidegate with the extra `runtime`")
+    return path

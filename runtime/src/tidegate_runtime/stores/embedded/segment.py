@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from tidegate_runtime.stores.embedded.format import Array
 _SURROGATES = "surrogatepass"
 
 
+@lru_cache(maxsize=65_536)
 def term_key(term: str) -> int:
     """Return the number that stands for `term` in postings."""
     return int.from_bytes(hashlib.blake2b(term.encode("utf-8", _SURROGATES), digest_size=8).digest(), "big")

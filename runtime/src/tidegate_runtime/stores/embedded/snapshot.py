@@ -32,7 +32,7 @@ from tidegate_runtime.stores.embedded.live import split_rows, stack
 from tidegate_runtime.stores.embedded.manifest import Manifest
 from tidegate_runtime.stores.embedded.segment import Segment
 from tidegate_runtime.stores.embedded.selection import RowSelection, Selector
-from tidegate_runtime.stores.embedded.top_k import best
+from tidegate_runtime.stores.embedded.top_k import order_best
 
 
 class EmbeddedSnapshot:
@@ -81,18 +81,10 @@ class EmbeddedSnapshot:
         return LexicalQuery(terms=tuple(term for term, _ in counts), counts=tuple(count for _, count in counts))
 
     def lexical(self, query: LexicalQuery, selection: Selection, *, top_k: int) -> Candidates:
-        return self._best(self._lexical.scores(query), _own(selection), top_k=top_k, above=0.0)
+        return self._ordered(self._lexical.candidates(query, _own(selection), top_k=top_k), top_k=top_k)
 
     def dense(self, vector: FloatVector, selection: Selection, *, top_k: int) -> Candidates:
-        selection = _own(selection)
-        eligible = self._vectors.rows_with_vector
-        if selection.rows is not None:
-            rows = selection.rows if eligible is None else selection.rows[eligible[selection.rows]]
-            return self._best_of_rows(self._vectors.scores_of(vector, rows), rows, top_k=top_k, above=-np.inf)
-        if eligible is not None:
-            mask = eligible if selection.mask is None else eligible & selection.mask
-            selection = RowSelection(selection.count, mask=mask)
-        return self._best(self._vectors.scores(vector), selection, top_k=top_k, above=-np.inf)
+        return self._ordered(self._vectors.candidates(vector, _own(selection), top_k=top_k), top_k=top_k)
 
     def lexical_scores(self, query: LexicalQuery, rows: Rows) -> Scores:
         return self._lexical.scores_of(query, rows)
@@ -109,8 +101,8 @@ class EmbeddedSnapshot:
     def chunks(self, rows: Rows) -> list[StoredChunk]:
         found: list[StoredChunk | None] = [None] * len(rows)
         for live, positions, local in split_rows(self._segments, rows):
-            for position, row in zip(positions, local, strict=True):
-                found[position] = self._chunk(live.segment, int(row))
+            for position, row in zip(positions.tolist(), local.tolist(), strict=True):
+                found[position] = self._chunk(live.segment, row)
         return [chunk for chunk in found if chunk is not None]
 
     def _chunk(self, segment: Segment, row: int) -> StoredChunk:
@@ -129,17 +121,10 @@ class EmbeddedSnapshot:
             metadata={**constants, **json.loads(segment.metadata.raw(document))},
         )
 
-    def _best(self, scores: Scores, selection: RowSelection, *, top_k: int, above: float) -> Candidates:
-        if selection.rows is not None:
-            return self._best_of_rows(scores[selection.rows], selection.rows, top_k=top_k, above=above)
-        if selection.mask is not None:
-            scores = np.where(selection.mask, scores, -np.inf)
-        rows = best(scores, top_k=top_k, above=above, tie_breakers=self._chunk_numbers)
-        return Candidates(rows=rows, scores=scores[rows])
-
-    def _best_of_rows(self, scores: Scores, rows: Rows, *, top_k: int, above: float) -> Candidates:
-        places = best(scores, top_k=top_k, above=above, tie_breakers=lambda places: self._chunk_numbers(rows[places]))
-        return Candidates(rows=rows[places], scores=scores[places])
+    def _ordered(self, candidates: tuple[Rows, Scores], *, top_k: int) -> Candidates:
+        rows, scores = candidates
+        best_rows, best_scores = order_best(rows, scores, tie_breakers=self._chunk_numbers(rows), top_k=top_k)
+        return Candidates(rows=best_rows, scores=best_scores)
 
     def _chunk_numbers(self, rows: Rows) -> NDArray[np.uint64]:
         numbers = np.zeros(len(rows), dtype=np.uint64)

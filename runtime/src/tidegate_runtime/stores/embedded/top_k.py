@@ -1,43 +1,29 @@
 """The best of many scores: by score, ties by chunk id.
 
-A lower bound of the k-th best score comes from the maxima of k or more disjoint groups; only what
-reaches it is sorted. That costs two passes over the scores, where partitioning all of them costs
-thirty.
+A lower bound of the k-th best score comes from the maxima of disjoint groups; only what reaches it
+is sorted. That costs two passes over the scores, where partitioning all of them costs thirty.
 """
-
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate_runtime.ports import Rows, Scores
+
 _LANES = 1024
 
 
-def best(
-    scores: NDArray[np.float64],
-    *,
-    top_k: int,
-    above: float,
-    tie_breakers: Callable[[NDArray[np.int64]], NDArray[np.uint64]],
-) -> NDArray[np.int64]:
-    """Return the positions of the `top_k` highest scores greater than `above`, best first.
-
-    `tie_breakers` returns the numbers of given positions; among equal scores the lowest comes first.
-    """
-    bound = _lower_bound(scores, top_k=top_k)
-    found = np.flatnonzero(scores >= bound if bound > above else scores > above)
-    kept = scores[found]
-    if len(found) > top_k:
-        found = found[kept >= np.partition(kept, len(kept) - top_k)[len(kept) - top_k]]
-        kept = scores[found]
-    order = np.lexsort((tie_breakers(found), -kept))[:top_k]
-    return found[order]
-
-
-def _lower_bound(scores: NDArray[np.float64], *, top_k: int) -> float:
+def lower_bound(scores: Scores, *, top_k: int) -> float:
+    """Return a number that at least `top_k` of `scores` reach, -inf when there are not so many."""
+    if len(scores) < top_k:
+        return -np.inf
     lanes = max(_LANES, 4 * top_k)
     depth = len(scores) // lanes
-    if depth < 2:
-        return -np.inf
-    maxima = scores[: depth * lanes].reshape(depth, lanes).max(axis=0)
-    return float(np.partition(maxima, lanes - top_k)[lanes - top_k])
+    if depth > 1:
+        scores = scores[: depth * lanes].reshape(depth, lanes).max(axis=0)
+    return float(np.partition(scores, len(scores) - top_k)[len(scores) - top_k])
+
+
+def order_best(rows: Rows, scores: Scores, *, tie_breakers: NDArray[np.uint64], top_k: int) -> tuple[Rows, Scores]:
+    """Return the `top_k` best of `rows`, best first; among equal scores the lowest tie-breaker comes first."""
+    order = np.lexsort((tie_breakers, -scores))[:top_k]
+    return rows[order], scores[order]
