@@ -1,4 +1,4 @@
-"""Index revisions of retrieval sets, made by the product's own loader, chunkers, encoder and store.
+"""Index revisions of retrieval sets, made by the indexer's own parts in its own batches.
 
 The shape is the one that a KnowledgeBase with nothing but a source gets. Only the loop around these
 parts is left out: nothing here changes while it is read.
@@ -15,12 +15,14 @@ from tidegate_api.config import IndexRef
 from tidegate_api.shape import Language, RevisionShape
 from tidegate_api.v1alpha1.knowledgebase import KnowledgeBaseSpec
 from tidegate_operator.core.desired import revision_shape
-from tidegate_runtime.indexer.chunkers import chunk, is_truncated, passage_text
-from tidegate_runtime.indexer.loaders import SourceDocument, load
-from tidegate_runtime.ports import ChunkRecord, DocumentRecord, Embedder, SourceRules
+from tidegate_runtime.indexer.changes import FileWork
+from tidegate_runtime.indexer.loaders import LoadedFile, load
+from tidegate_runtime.indexer.work import Workshop
+from tidegate_runtime.ports import Embedder, SourceRules
 from tidegate_runtime.stores.embedded import EmbeddedWriter
 
 SOURCE = "documents"
+_FILE = "corpus.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +49,17 @@ def build(data: RetrievalSet, *, root: Path, shape: RevisionShape, embedder: Emb
     revision = shape.revision_name(knowledge_base)
     folder = root / knowledge_base / revision
     shutil.rmtree(folder, ignore_errors=True)
-    lines = (
-        json.dumps({"id": each.id, "title": each.title, "text": each.text}, ensure_ascii=False)
-        for each in data.documents
-    )
-    loaded = load("corpus.jsonl", "\n".join(lines).encode(), source=SOURCE)
+    loaded = _loaded(data)
+    workshop = Workshop(shape, load=lambda _source, _file: loaded, open_embedder=lambda _: embedder)
+    everything = FileWork(SOURCE, _FILE, frozenset(document.document_id for document in loaded.documents))
     writer = EmbeddedWriter.open(folder, revision=revision, shape=shape)
     try:
-        writer.commit(
-            upserts=[_record(document, shape=shape, embedder=embedder) for document in loaded.documents],
-            rules={SOURCE: SourceRules(tenants=("*",), metadata={})},
-        )
+        writer.commit(rules={SOURCE: SourceRules(tenants=("*",), metadata={})})
+        for batch in workshop.batches([everything]):
+            made = workshop.records(batch)
+            assert not made.refused, made.refused
+            writer.commit(upserts=made.records)
+            writer.compact()
         writer.mark_ready(dense=True)
         stats = writer.stats()
     finally:
@@ -72,23 +74,9 @@ def build(data: RetrievalSet, *, root: Path, shape: RevisionShape, embedder: Emb
     )
 
 
-def _record(document: SourceDocument, *, shape: RevisionShape, embedder: Embedder) -> DocumentRecord:
-    tokenizer, title = embedder.tokenizer, document.title
-    cuts = chunk(document, shape.chunking_of(SOURCE), tokenizer)
-    vectors = embedder.embed_passages(
-        [passage_text(title, cut.heading, cut.content, tokenizer=tokenizer) for cut in cuts]
+def _loaded(data: RetrievalSet) -> LoadedFile:
+    lines = (
+        json.dumps({"id": each.id, "title": each.title, "text": each.text}, ensure_ascii=False)
+        for each in data.documents
     )
-    limit = embedder.fingerprint.max_tokens
-    records = tuple(
-        ChunkRecord(
-            ordinal=cut.ordinal,
-            start=cut.start,
-            end=cut.end,
-            content=cut.content,
-            heading=cut.heading,
-            vector=vector,
-            truncated=is_truncated(cut, title=title, tokenizer=tokenizer, max_tokens=limit),
-        )
-        for cut, vector in zip(cuts, vectors, strict=True)
-    )
-    return DocumentRecord(key=document.key, content_hash=document.content_hash, title=title, chunks=records)
+    return load(_FILE, "\n".join(lines).encode(), source=SOURCE)

@@ -233,7 +233,7 @@ async def test_a_degraded_answer_says_so_in_a_header(session: aiohttp.ClientSess
 
 async def test_closing_ends_a_release(session: aiohttp.ClientSession) -> None:
     await open_release(session)
-    _, _, state = await call(session, "/v1/close", {"name": release().name})
+    _, _, state = await call(session, "/v1/close", {"release": release().name})
     assert release().name not in {each["name"] for each in state["releases"]}
     status, _, answer = await call(session, "/v1/search", search())
     assert (status, answer["error"]["code"]) == (503, "release_unavailable")
@@ -274,7 +274,7 @@ async def test_a_revision_that_is_not_there_fails_with_the_reason(
         ("/v1/search", search(release="rel-0"), 503, "release_unavailable", "rel-0 is not open"),
         ("/v1/search", b" " * (5 << 20), 413, "too_large", "send less"),
         ("/v1/open", {"name": "rel-0"}, 400, "invalid_request", "pipeline: "),
-        ("/v1/close", {}, 400, "invalid_request", "name: "),
+        ("/v1/close", {}, 400, "invalid_request", "release: "),
         ("/v1/nothing", {}, 404, "not_found", "POST /v1/nothing"),
     ],
 )

@@ -29,7 +29,7 @@ class CloseRequest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str
+    release: str
 
 
 class Endpoints:
@@ -71,7 +71,7 @@ class Endpoints:
 
     async def close(self, request: web.Request) -> web.Response:
         """Let go of a release; the answer is the state of those that are left."""
-        self._releases.close(CloseRequest.model_validate_json(await request.read()).name)
+        self._releases.close(CloseRequest.model_validate_json(await request.read()).release)
         return await self.state(request)
 
     async def state(self, _: web.Request) -> web.Response:
