@@ -125,7 +125,7 @@ def search(**members: Any) -> dict[str, Any]:
     request = {
         "query_id": "q-1",
         "release": release().name,
-        "query": "how much leave",
+        "query": "days of leave in a year",
         "scope": {},
         "deadline_ms": 20_000,
     }
