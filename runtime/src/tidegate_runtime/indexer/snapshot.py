@@ -66,8 +66,11 @@ class SourceSnapshot:
 class SourceReader:
     """Looks at sources and remembers what it has read. Used by one thread."""
 
-    def __init__(self, *, now_ns: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self, *, now_ns: Callable[[], int] = time.time_ns, read: Callable[[ListedFile], bytes] = read_file
+    ) -> None:
         self._now_ns = now_ns
+        self._read_file = read
         self._seen: dict[str, SourceSnapshot] = {}
         self._unsettled: dict[str, set[str]] = {}
 
@@ -98,7 +101,7 @@ class SourceReader:
     def load(self, source: str, file: str) -> LoadedFile:
         """Return what a file of the last look holds now; one that cannot be read any more holds nothing."""
         try:
-            return load(file, read_file(self._seen[source].files[file].listed), source=source)
+            return load(file, self._read_file(self._seen[source].files[file].listed), source=source)
         except UnreadableDocumentError:
             self._unsettled.setdefault(source, set()).add(file)  # so that the next look reads it and says why
             return LoadedFile()
@@ -113,7 +116,7 @@ class SourceReader:
         read_at_ns = self._now_ns()
         unsettled = read_at_ns - max(listed.signature.modified_ns, listed.signature.changed_ns) < _TICK_NS
         try:
-            loaded = load(listed.name, read_file(listed), source=source)
+            loaded = load(listed.name, self._read_file(listed), source=source)
         except UnreadableDocumentError as error:
             unsettled = True
             loaded = LoadedFile(failures=(DocumentFailure(document=listed.name, reason=str(error)),))

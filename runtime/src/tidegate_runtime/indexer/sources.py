@@ -7,7 +7,8 @@ links are followed to files inside the source alone: a link must not publish wha
 
 import os
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -20,6 +21,8 @@ MAX_FILE_BYTES = 16 * 1024 * 1024
 # A kubelet keeps versions of a mount under names with two dots; ext4 makes lost+found, readable by root alone.
 _MOUNT_PREFIX = ".."
 _NOT_CONTENT = frozenset({"lost+found"})
+
+Scan = Callable[[Path], AbstractContextManager[Iterator[os.DirEntry[str]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,13 @@ class Listing:
     refused: tuple[DocumentFailure, ...] = ()
 
 
-def list_source(source: SourceConfig, *, extensions: Collection[str]) -> Listing:
+def list_source(source: SourceConfig, *, extensions: Collection[str], scan: Scan = os.scandir) -> Listing:
     """Return the files of `source` that its `include` selects; without one, those with one of `extensions`.
+
+    Args:
+        source: where to look.
+        extensions: endings of names, in lower case, that can be loaded.
+        scan: lists a folder.
 
     Raises:
         UnreadableSourceError: the source, or a folder inside it, is missing or cannot be listed.
@@ -61,7 +69,7 @@ def list_source(source: SourceConfig, *, extensions: Collection[str]) -> Listing
     files: list[ListedFile] = []
     refused: list[DocumentFailure] = []
     try:
-        for name, path in _walk(root, into_folders=source.volume is not None):
+        for name, path in _walk(root, into_folders=source.volume is not None, scan=scan):
             if not chosen.takes(name):
                 continue
             try:
@@ -133,13 +141,13 @@ def _unreadable(source: SourceConfig, error: OSError, next_step: str) -> Unreada
     return UnreadableSourceError(f"source {source.name!r}: {where} {cause}; {next_step}")
 
 
-def _walk(root: Path, *, into_folders: bool) -> Iterator[tuple[str, Path]]:
+def _walk(root: Path, *, into_folders: bool, scan: Scan) -> Iterator[tuple[str, Path]]:
     """Yield the name and path of everything below `root` that is not a folder."""
     waiting = [("", root)]
     while waiting:
         prefix, folder = waiting.pop()
         try:
-            with os.scandir(folder) as entries:
+            with scan(folder) as entries:
                 found = list(entries)
         except FileNotFoundError:
             if not prefix:
