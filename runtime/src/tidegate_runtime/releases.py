@@ -60,7 +60,7 @@ class _Entry:
     leases: int = 0
     closed: bool = False
     resources: ExitStack = field(default_factory=ExitStack)
-    loading: asyncio.Task[None] | None = None
+    loading: asyncio.Task[None] = field(init=False)
 
 
 class Releases:
@@ -94,13 +94,12 @@ class Releases:
         if entry is None:
             return
         entry.closed = True
-        if entry.loading is not None:
-            entry.loading.cancel()
+        entry.loading.cancel()
         _free_if_unused(entry)
 
     async def close_all(self) -> None:
         """Close everything and wait until no loading is under way."""
-        loadings = [entry.loading for entry in self._entries.values() if entry.loading is not None]
+        loadings = [entry.loading for entry in self._entries.values()]
         for name in list(self._entries):
             self.close(name)
         await asyncio.gather(*loadings, return_exceptions=True)

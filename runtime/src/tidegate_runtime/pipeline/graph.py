@@ -66,11 +66,11 @@ def compile_graph(pipeline: PipelineConfig) -> Graph:
     ordered = _in_order(nodes, pipeline.output)
     legs, fusions = [], []
     for node in ordered:
-        match _settings(node):
-            case FuseSettings() as settings:
-                fusions.append(FuseNode(name=node.name, inputs=tuple(dict.fromkeys(node.inputs)), settings=settings))
-            case LegSettings() as settings:
-                legs.append(LegNode(name=node.name, kind=cast(LegKind, node.type), top_k=settings.top_k))
+        settings = _settings(node)
+        if isinstance(settings, FuseSettings):
+            fusions.append(FuseNode(name=node.name, inputs=tuple(dict.fromkeys(node.inputs)), settings=settings))
+        else:
+            legs.append(LegNode(name=node.name, kind=cast(LegKind, node.type), top_k=settings.top_k))
     return Graph(legs=tuple(legs), fusions=tuple(fusions), output=pipeline.output)
 
 
