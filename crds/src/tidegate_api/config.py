@@ -18,6 +18,11 @@ from tidegate_api.hashing import content_hash
 from tidegate_api.model import Model
 from tidegate_api.shape import Language, RevisionShape
 
+# Entries of the ConfigMaps that hold rendered documents.
+INDEXER_CONFIG_KEY = "config.json"
+TABLE_KEY = "table.json"
+SIDECAR_CONFIG_KEY = "sidecar.json"
+
 # --- indexer -------------------------------------------------------------------------------------
 
 
@@ -263,6 +268,10 @@ class SidecarConfig(Model):
     namespace: str
     auth: AuthConfig
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
+
+    def config_hash(self) -> str:
+        """Return the hash that a sidecar reports for the config it obeys."""
+        return content_hash(self.to_document())  # type: ignore[arg-type]
 
 
 class ReleaseState(Model):

@@ -19,6 +19,9 @@ class ClusterReader(Protocol):
     async def get(self, ref: Ref) -> Manifest | None:
         """Return the object, or None when there is none."""
 
+    async def get_metadata(self, ref: Ref) -> Manifest | None:
+        """Return the object without its content, or None: enough to know that it is there and whose it is."""
+
     async def find(self, kind: Kind, namespace: str | None, *, labels: str = "", fields: str = "") -> list[Manifest]:
         """Return the objects that the selectors accept; `namespace` None = everywhere."""
 
@@ -58,7 +61,7 @@ class ClusterWriter(Protocol):
 class Planes(Protocol):
     """Asks our own pods what is true. None = no answer in time."""
 
-    async def indexer(self, namespace: str, knowledge_base: str, *, token: str) -> IndexerState | None:
+    async def indexer(self, namespace: str, knowledge_base: str) -> IndexerState | None:
         """Return what the indexer of a knowledge base says of itself."""
 
     async def sidecars(self, addresses: Mapping[str, str]) -> Mapping[str, SidecarState]:

@@ -45,6 +45,10 @@ class FakeCluster:
         found = self.objects.get(ref)
         return copy.deepcopy(found)
 
+    async def get_metadata(self, ref: Ref) -> Manifest | None:
+        found = await self.get(ref)
+        return None if found is None else {key: found[key] for key in ("apiVersion", "kind", "metadata")}
+
     async def find(self, kind: Kind, namespace: str | None, *, labels: str = "", fields: str = "") -> list[Manifest]:
         self.calls.append(("find", None))
         return [

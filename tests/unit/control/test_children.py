@@ -6,7 +6,8 @@ import pytest
 
 from tidegate_operator.core.children import Upkeep, Wanted, plan_children, seal
 from tidegate_operator.core.kinds import FIELD_MANAGER, Kind, Manifest, Ref
-from tidegate_operator.core.observed import TEMPLATE_ANNOTATION, Children, Live, Owner, Refusal
+from tidegate_operator.core.names import Annotation
+from tidegate_operator.core.observed import Children, Live, Owner, Refusal
 from tidegate_operator.core.plan import Apply, Create
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -16,7 +17,7 @@ REF = Ref(Kind.DEPLOYMENT, "acme", "docs-indexer")
 
 
 def deployment(image: str = "a:1", *, replicas: int = 1, template: str | None = None) -> Manifest:
-    annotations = {} if template is None else {TEMPLATE_ANNOTATION: template}
+    annotations = {} if template is None else {Annotation.TEMPLATE.value: template}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

@@ -33,6 +33,7 @@ REQUEST_SECONDS = 15.0
 LIST_PAGE = 500
 _APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
 class KubeCluster:
@@ -68,6 +69,13 @@ class KubeCluster:
         if status == HTTPStatus.NOT_FOUND:
             return None
         return _checked(status, body)
+
+    async def get_metadata(self, ref: Ref) -> Manifest | None:
+        """Return the object without its content, or None: a Secret stays where it is."""
+        status, body = await self._call("GET", _path(ref.kind, ref.namespace, ref.name), accept=_METADATA)
+        if status == HTTPStatus.NOT_FOUND:
+            return None
+        return {**_checked(status, body), "kind": str(ref.kind), "apiVersion": api_version(ref.kind)}
 
     async def find(self, kind: Kind, namespace: str | None, *, labels: str = "", fields: str = "") -> list[Manifest]:
         """Return the objects that the selectors accept, page by page."""
@@ -202,8 +210,9 @@ class KubeCluster:
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> tuple[int, Manifest]:
-        headers = {"Accept": "application/json", "Content-Type": content_type}
+        headers = {"Accept": accept, "Content-Type": content_type}
         headers.update(self._client.default_headers)
         await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         url = self._client.configuration.host + path + (f"?{urlencode(query)}" if query else "")

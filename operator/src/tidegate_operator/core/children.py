@@ -15,9 +15,8 @@ from tidegate_api.hashing import content_hash
 from tidegate_api.v1alpha1.common import quantity_value
 from tidegate_operator.core.drift import differences
 from tidegate_operator.core.kinds import Kind, Manifest, Ref, ref_of
+from tidegate_operator.core.names import Annotation
 from tidegate_operator.core.observed import (
-    INPUTS_ANNOTATION,
-    TEMPLATE_ANNOTATION,
     Children,
     Live,
     Ownership,
@@ -69,7 +68,7 @@ def seal(manifest: Manifest, children: Children, *, inputs: object = None) -> Ma
         **manifest,
         "metadata": {
             **metadata,
-            "annotations": {**(metadata.get("annotations") or {}), INPUTS_ANNOTATION: digest},
+            "annotations": {**(metadata.get("annotations") or {}), Annotation.INPUTS.value: digest},
             "ownerReferences": [children.owner.reference()],
         },
     }
@@ -91,7 +90,10 @@ def plan_children(children: Children, wanted: Iterable[Wanted], *, now: datetime
             continue
         refusal = children.refusals.get(child.ref)
         if refusal is not None and refusal.inputs == action.inputs:
-            refusals.append(refusal)
+            if refusal.taken:
+                conflicts.append(child.ref)
+            else:
+                refusals.append(refusal)
             if now < refusal.retry_at:
                 continue
         actions.append(action)
@@ -116,8 +118,8 @@ def _refresh(manifest: Manifest, live: Live, *, settled: tuple[str, ...]) -> App
     manifest = _without_foreign_replicas(manifest, live)
     if inputs_of(manifest) != live.inputs:
         return Apply(manifest)
-    template = (manifest["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION)
-    if template is not None and template != live.annotations.get(TEMPLATE_ANNOTATION):
+    template = (manifest["metadata"].get("annotations") or {}).get(Annotation.TEMPLATE)
+    if template is not None and template != live.annotations.get(Annotation.TEMPLATE):
         return None  # rendered by another template from the same inputs: not ours to roll
     drift = tuple(path for path in differences(manifest, live.manifest) if path not in settled)
     return Apply(manifest) if drift else None

@@ -4,10 +4,10 @@ The API server fills in defaults, admission adds containers and labels, and quan
 (`1000m` becomes `1`), so equality would see a difference for ever and every look would write. Here
 `wanted` is contained in `live`: each member that was rendered must be there with an equal value;
 what others added is not looked at. Lists of named things are compared by name, other lists whole.
-Empty and absent are the same.
+Empty and absent are the same. Both sides are plain JSON.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
 
 from tidegate_api.v1alpha1.common import quantity_value
@@ -21,39 +21,38 @@ def differences(wanted: object, live: object, *, path: str = "") -> tuple[str, .
 
 
 def _walk(wanted: object, live: object, path: str) -> Iterator[str]:
-    if _empty(wanted):
-        if not _empty(live) and not isinstance(live, Mapping):
-            yield path
+    if wanted == live:
         return
     match wanted:
-        case Mapping():
-            if not isinstance(live, Mapping):
+        case dict() if wanted:
+            if not isinstance(live, dict):
                 yield path
                 return
             for key, value in wanted.items():
                 yield from _walk(value, live.get(key), f"{path}.{key}")
-        case str():
-            if not _same_scalar(wanted, live):
-                yield path
-        case Sequence():
+        case list() if wanted:
             yield from _walk_list(wanted, live, path)
+        case None | "" | dict() | list():
+            # What is empty was rendered for the structure's sake: it asks for nothing inside an object.
+            if live and not isinstance(live, dict):
+                yield path
         case _:
-            if not _same_scalar(wanted, live):
+            if not _same_quantity(wanted, live):
                 yield path
 
 
-def _walk_list(wanted: Sequence[object], live: object, path: str) -> Iterator[str]:
-    if not isinstance(live, Sequence) or isinstance(live, str):
+def _walk_list(wanted: list[object], live: object, path: str) -> Iterator[str]:
+    if not isinstance(live, list):
         yield path
         return
     if (identity := _identity(wanted)) is not None:
-        by_name = {item.get(identity): item for item in live if isinstance(item, Mapping)}
-        for named in (item for item in wanted if isinstance(item, Mapping)):
-            name = named[identity]
+        by_name = {item.get(identity): item for item in live if isinstance(item, dict)}
+        for item in wanted:
+            name = item[identity] if isinstance(item, dict) else None
             if name not in by_name:
                 yield f"{path}[{name}]"
             else:
-                yield from _walk(named, by_name[name], f"{path}[{name}]")
+                yield from _walk(item, by_name[name], f"{path}[{name}]")
         return
     if len(wanted) != len(live):
         yield path
@@ -62,32 +61,24 @@ def _walk_list(wanted: Sequence[object], live: object, path: str) -> Iterator[st
         yield from _walk(item, there, f"{path}[{index}]")
 
 
-def _identity(items: Sequence[object]) -> str | None:
+def _identity(items: list[object]) -> str | None:
     """Return the member that tells the items apart, when each has it and no two are equal."""
     for member in _NAMED:
-        names = [item.get(member) for item in items if isinstance(item, Mapping)]
+        names = [item.get(member) for item in items if isinstance(item, dict)]
         if len(names) == len(items) and None not in names and len(set(map(str, names))) == len(names):
             return member
     return None
 
 
-def _same_scalar(wanted: object, live: object) -> bool:
-    if isinstance(wanted, bool) or isinstance(live, bool):
-        return wanted is live
-    if wanted == live:
-        return True
-    if isinstance(wanted, str | int | float) and isinstance(live, str | int | float):
-        first, second = _quantity(wanted), _quantity(live)
-        return first is not None and first == second
-    return False
+def _same_quantity(wanted: object, live: object) -> bool:
+    first, second = _quantity(wanted), _quantity(live)
+    return first is not None and first == second
 
 
-def _quantity(value: str | float) -> Decimal | None:
+def _quantity(value: object) -> Decimal | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
     try:
         return quantity_value(value if isinstance(value, str) else str(value))
     except ValueError:
         return None
-
-
-def _empty(value: object) -> bool:
-    return value is None or (isinstance(value, str | Mapping | Sequence) and len(value) == 0)

@@ -6,7 +6,8 @@ has happened. Exposure only grows: the share is the largest of all steps so far.
 
 from collections.abc import Sequence
 
-from tidegate_api.v1alpha1.routingpolicy import Rule, Step
+from tidegate_api.v1alpha1.common import StepStatus
+from tidegate_api.v1alpha1.routingpolicy import Step
 
 
 def position(steps: Sequence[Step], name: str) -> int | None:
@@ -19,9 +20,14 @@ def share_at(steps: Sequence[Step], index: int, *, at_least: float = 0.0) -> flo
     return max([at_least, *(step.percent or 0.0 for step in steps[: index + 1])])
 
 
-def binds(rule: Rule, steps: Sequence[Step], index: int) -> bool:
-    """Return whether a rule for the candidate binds at the step `index`: from its `from`, or from the start."""
-    if rule.from_ is None:
-        return True
-    begin = position(steps, rule.from_)
-    return begin is not None and index >= begin
+def begun(steps: Sequence[Step], present: StepStatus | None) -> frozenset[str]:
+    """Return the names of the steps that have begun. One that was removed had begun with all that share no more."""
+    if present is None:
+        return frozenset()
+    here = position(steps, present.name)
+    earlier = (
+        steps[: here + 1]
+        if here is not None
+        else [step for step in steps if step.percent is not None and step.percent <= present.share]
+    )
+    return frozenset({present.name, *(step.name for step in earlier)})

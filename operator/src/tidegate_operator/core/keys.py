@@ -8,13 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tidegate_operator.core.kinds import Kind, Manifest, Ref
+from tidegate_operator.core.names import Label, index_label
 
-KNOWLEDGE_BASE_LABEL = "tidegate.dev/knowledge-base"
-PIPELINE_LABEL = "tidegate.dev/pipeline"
-# On ConfigMaps that are watched, ours and the indexer's.
-WATCH_LABEL = "tidegate.dev/watch"
-# Label `index.tidegate.dev/<kb>: <revision>` on a release: the revision is in use.
-INDEX_LABEL_PREFIX = "index.tidegate.dev/"
+_INDEX_LABEL_PREFIX = index_label("")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -73,10 +69,10 @@ def keys_to_wake(kind: Kind, manifest: Manifest, references: References) -> froz
 
 
 def _parents(namespace: str, labels: Mapping[str, str]) -> Iterator[Key]:
-    if knowledge_base := labels.get(KNOWLEDGE_BASE_LABEL):
+    if knowledge_base := labels.get(Label.KNOWLEDGE_BASE):
         yield Key(Kind.KNOWLEDGE_BASE, namespace, knowledge_base)
-    if pipeline := labels.get(PIPELINE_LABEL):
+    if pipeline := labels.get(Label.PIPELINE):
         yield Key(Kind.RETRIEVAL_PIPELINE, namespace, pipeline)
     for label in labels:
-        if label.startswith(INDEX_LABEL_PREFIX):
-            yield Key(Kind.KNOWLEDGE_BASE, namespace, label.removeprefix(INDEX_LABEL_PREFIX))
+        if label.startswith(_INDEX_LABEL_PREFIX):
+            yield Key(Kind.KNOWLEDGE_BASE, namespace, label.removeprefix(_INDEX_LABEL_PREFIX))

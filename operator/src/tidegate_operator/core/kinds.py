@@ -24,6 +24,7 @@ class Kind(StrEnum):
     CONFIG_MAP = "ConfigMap"
     CONTROLLER_REVISION = "ControllerRevision"
     DEPLOYMENT = "Deployment"
+    LEASE = "Lease"
     NETWORK_POLICY = "NetworkPolicy"
     CLAIM = "PersistentVolumeClaim"
     POD = "Pod"
@@ -42,6 +43,7 @@ _SERVED: dict[Kind, tuple[str, str]] = {
     Kind.CONFIG_MAP: ("v1", "configmaps"),
     Kind.CONTROLLER_REVISION: ("apps/v1", "controllerrevisions"),
     Kind.DEPLOYMENT: ("apps/v1", "deployments"),
+    Kind.LEASE: ("coordination.k8s.io/v1", "leases"),
     Kind.NETWORK_POLICY: ("networking.k8s.io/v1", "networkpolicies"),
     Kind.CLAIM: ("v1", "persistentvolumeclaims"),
     Kind.POD: ("v1", "pods"),

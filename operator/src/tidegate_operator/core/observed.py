@@ -10,11 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from tidegate_operator.core.kinds import API_VERSION, FIELD_MANAGER, Manifest, Ref, ref_of
-
-# Hash of what an object was rendered from: an apply with an equal hash and no drift is left out.
-INPUTS_ANNOTATION = "tidegate.dev/inputs"
-# Version of the template that a pod was rendered by: a newer operator does not roll pods of an older template.
-TEMPLATE_ANNOTATION = "tidegate.dev/template"
+from tidegate_operator.core.names import Annotation
 
 
 class Ownership(StrEnum):
@@ -78,7 +74,7 @@ class Live:
     @property
     def inputs(self) -> str:
         """Return the hash of what it was rendered from; empty when it has none."""
-        return self.annotations.get(INPUTS_ANNOTATION, "")
+        return self.annotations.get(Annotation.INPUTS, "")
 
     @property
     def deleting(self) -> bool:
@@ -121,6 +117,7 @@ class Refusal:
     reason: str
     message: str
     retry_at: datetime
+    taken: bool = False  # somebody else's object has the name
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from tidegate_operator.core.kinds import Manifest, Ref
-from tidegate_operator.core.observed import INPUTS_ANNOTATION
+from tidegate_operator.core.names import Annotation
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +88,4 @@ Plan: TypeAlias = Decide | Act | Rest
 
 def inputs_of(manifest: Manifest) -> str:
     """Return the inputs hash that a rendered manifest carries."""
-    return str((manifest["metadata"].get("annotations") or {}).get(INPUTS_ANNOTATION, ""))
+    return str((manifest["metadata"].get("annotations") or {}).get(Annotation.INPUTS, ""))

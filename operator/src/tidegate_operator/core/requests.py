@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from tidegate_api.conditions import timestamp
 from tidegate_api.hashing import content_hash
 from tidegate_api.v1alpha1.common import RequestOutcome
+from tidegate_operator.core.names import Annotation
 
-REQUEST_ANNOTATION = "tidegate.dev/request"
 FRESH_FOR = timedelta(minutes=10)
 VERBS = ("rollback", "promote", "abort", "retry")
 OUTCOMES_KEPT = 10
@@ -61,7 +61,7 @@ def _parse(annotation: str, *, uid: str, now: datetime) -> Request:
     unreadable = Request(id=f"unreadable-{content_hash(annotation)}", verb="")
     if not isinstance(document, dict):
         return _refused(
-            unreadable, f"{REQUEST_ANNOTATION} is not a JSON object; write one with id, verb, uid and issuedAt"
+            unreadable, f"{Annotation.REQUEST} is not a JSON object; write one with id, verb, uid and issuedAt"
         )
     members = {key: document.get(key, "") for key in ("id", "verb", "to", "by", "reason")}
     if not all(isinstance(value, str) and len(value) <= 128 for value in members.values()) or not members["id"]:

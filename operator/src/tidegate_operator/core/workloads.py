@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from tidegate_api.conditions import Reason
 from tidegate_operator.core.kinds import Manifest
 from tidegate_operator.core.observed import Live
 
@@ -108,14 +109,17 @@ def first_trouble(workload: Workload | None, pods: Iterable[Pod]) -> Trouble | N
 def _creation_trouble(condition: Manifest) -> Trouble | None:
     if condition.get("status") != "True":
         return None
-    return Trouble("PodCreationFailed", _without_pod_names(str(condition.get("message") or condition.get("reason"))))
+    return Trouble(
+        Reason.POD_CREATION_FAILED, _without_pod_names(str(condition.get("message") or condition.get("reason")))
+    )
 
 
 def _pod_trouble(status: Manifest, conditions: dict[str, Manifest], gpu_resource: str) -> Trouble | None:
     scheduled = conditions.get("PodScheduled") or {}
     if scheduled.get("status") == "False":
         message = _without_pod_names(str(scheduled.get("message") or "no node was found"))
-        return Trouble("InsufficientGPU" if f"Insufficient {gpu_resource}" in message else "Unschedulable", message)
+        no_gpu = bool(gpu_resource) and f"Insufficient {gpu_resource}" in message
+        return Trouble(Reason.INSUFFICIENT_GPU if no_gpu else Reason.UNSCHEDULABLE, message)
     for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
         waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") in _WAITING_IS_TROUBLE:
@@ -127,7 +131,7 @@ def _pod_trouble(status: Manifest, conditions: dict[str, Manifest], gpu_resource
 
 
 def _container_reason(reason: str) -> str:
-    return "ImagePullFailed" if "Image" in reason else "ContainerFailed"
+    return Reason.IMAGE_PULL_FAILED if "Image" in reason else Reason.CONTAINER_FAILED
 
 
 def _container_message(waiting: Manifest, container: Manifest) -> str:

@@ -1,0 +1,118 @@
+"""The imperative shell: observe, plan, then one decision or some actions, until there is nothing to do.
+
+A pass never goes on after something failed: it looks again. What the API server refused is kept for
+the planner, which writes it into the condition and knows when it may be tried again. A decision that
+lost a race is forgotten; the world has moved.
+"""
+
+import logging
+import time
+from datetime import timedelta
+from typing import Protocol
+
+from tidegate_operator import metrics
+from tidegate_operator.core.drift import differences
+from tidegate_operator.core.keys import Key
+from tidegate_operator.core.kinds import Kind, ref_of
+from tidegate_operator.core.observed import Refusal
+from tidegate_operator.core.plan import Act, Action, Create, Decide, Delete, Plan, Rest
+from tidegate_operator.core.planner_kb import plan_knowledge_base
+from tidegate_operator.core.platform import Platform
+from tidegate_operator.errors import NameConflictError, RefusedError, StaleError
+from tidegate_operator.observe import Memory
+from tidegate_operator.observe_kb import observe_knowledge_base
+from tidegate_operator.ports import Clock, ClusterReader, ClusterWriter, Planes
+
+logger = logging.getLogger(__name__)
+
+# A key that is still not at rest after so many passes lets the others go first.
+PASSES_MAX = 20
+REFUSED_AGAIN_SECONDS = 60.0
+
+
+class Cluster(ClusterReader, ClusterWriter, Protocol):
+    """Reads and writes."""
+
+
+class Reconciler:
+    """Brings one key after the other to rest. Holds no state that a restart would miss."""
+
+    def __init__(self, *, cluster: Cluster, planes: Planes, clock: Clock, platform: Platform) -> None:
+        self._cluster = cluster
+        self._planes = planes
+        self._clock = clock
+        self._platform = platform
+        self._memories: dict[Key, Memory] = {}
+
+    async def __call__(self, key: Key) -> float | None:
+        """Bring a key to rest; return after how many seconds to look again, None = at the next event."""
+        started = time.perf_counter()
+        outcome = "error"
+        try:
+            for _ in range(PASSES_MAX):
+                plan = await self._plan(key)
+                if isinstance(plan, Rest):
+                    outcome = "rest"
+                    return plan.wake_after_seconds
+                outcome = await self._carry_out(key, plan)
+            outcome = "unfinished"
+            return 0.0
+        finally:
+            metrics.reconciled(key.kind, outcome, time.perf_counter() - started)
+
+    async def _plan(self, key: Key) -> Plan:
+        memory, now = self._memories.setdefault(key, Memory()), self._clock.now()
+        match key.kind:
+            case Kind.KNOWLEDGE_BASE:
+                knowledge = await observe_knowledge_base(self._cluster, self._planes, key, memory, now)
+                plan = plan_knowledge_base(knowledge, self._platform, now) if knowledge is not None else None
+            case _:
+                raise AssertionError(f"{key.kind} is not a kind of key")
+        if plan is None:
+            self._memories.pop(key, None)
+            return Rest()
+        return plan
+
+    async def _carry_out(self, key: Key, plan: Decide | Act) -> str:
+        try:
+            match plan:
+                case Decide():
+                    await self._decide(plan)
+                    return "decided"
+                case Act():
+                    for action in plan.actions:
+                        if not await self._done(key, action):
+                            return "refused"
+                    return "acted"
+        except StaleError:
+            return "stale"
+
+    async def _decide(self, plan: Decide) -> None:
+        await self._cluster.replace_status(plan.ref, plan.status, resource_version=plan.resource_version)
+        for note in plan.notes:
+            identity = f"{plan.resource_version}/{note.reason}"
+            await self._cluster.record_event(plan.ref, plan.uid, note, identity=identity)
+
+    async def _done(self, key: Key, action: Action) -> bool:
+        """Carry out one action; False when the API server refused its content, which is kept for the planner."""
+        if isinstance(action, Delete):
+            await self._cluster.delete(action.ref, uid=action.uid)
+            return True
+        memory, ref = self._memories[key], ref_of(action.manifest)
+        try:
+            write = self._cluster.create if isinstance(action, Create) else self._cluster.apply
+            live = await write(action.manifest)
+        except (RefusedError, NameConflictError) as error:
+            retry_at = self._clock.now() + timedelta(seconds=REFUSED_AGAIN_SECONDS)
+            taken = isinstance(error, NameConflictError)
+            memory.refusals[ref] = Refusal(ref, action.inputs, error.reason, str(error), retry_at, taken)
+            logger.warning("write refused", extra={"key": str(key), "object": str(ref), "error": str(error)})
+            return False
+        memory.refusals.pop(ref, None)
+        left = differences(action.manifest, live)
+        if left:
+            logger.warning("admission rewrites", extra={"key": str(key), "object": str(ref), "paths": left})
+            memory.settled[ref] = left
+        else:
+            memory.settled.pop(ref, None)
+        return True
