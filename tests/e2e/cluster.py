@@ -1,0 +1,167 @@
+"""The cluster that tests run in, as kubectl sees it, and one namespace of it per test.
+
+kubectl is used on purpose, not a client library: tests see what users see, and cannot share a bug
+with the operator's adapter. Whatever a wait does not get, `Namespace.diagnosis` explains.
+"""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.wait import wait_for
+
+SCRIPTS = Path(__file__).resolve().parent
+LOG_LINES = 40
+
+Manifest = dict[str, Any]
+
+
+class CommandError(AssertionError):
+    """A command failed; the text holds what it said."""
+
+
+def run(*command: str | Path, stdin: str | None = None, timeout_seconds: float = 60, path: str | None = None) -> str:
+    """Run a command and return its standard output.
+
+    Raises:
+        CommandError: it exited non-zero.
+    """
+    environment = {**os.environ, "PATH": path} if path else None
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, timeout=timeout_seconds, check=False, env=environment
+    )
+    if done.returncode:
+        words = " ".join(str(word) for word in command)
+        raise CommandError(f"{words}: exit {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}".strip())
+    return done.stdout
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A running cluster and the tools to reach it."""
+
+    provider: str
+    kubeconfig: Path
+    path: str
+
+    def kubectl(self, *arguments: str, stdin: str | None = None, timeout_seconds: float = 60) -> str:
+        """Run kubectl against this cluster and return its output."""
+        config = f"--kubeconfig={self.kubeconfig}"
+        return run("kubectl", config, *arguments, stdin=stdin, timeout_seconds=timeout_seconds, path=self.path)
+
+    def helm(self, *arguments: str, timeout_seconds: float = 180) -> str:
+        """Run helm against this cluster and return its output."""
+        config = f"--kubeconfig={self.kubeconfig}"
+        return run("helm", config, *arguments, timeout_seconds=timeout_seconds, path=self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """One namespace: reads, writes, waits and diagnoses within it."""
+
+    cluster: Cluster
+    name: str
+
+    def kubectl(self, *arguments: str, stdin: str | None = None, timeout_seconds: float = 60) -> str:
+        """Run kubectl in this namespace."""
+        return self.cluster.kubectl("-n", self.name, *arguments, stdin=stdin, timeout_seconds=timeout_seconds)
+
+    def apply(self, *manifests: Mapping[str, Any]) -> None:
+        """Apply manifests as a user would; the API server's refusal is the error's text."""
+        self.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
+
+    def get(self, resource: str) -> Manifest | None:
+        """Return an object named as `kind/name`, None when there is none."""
+        text = self.kubectl("get", resource, "--ignore-not-found", "-o", "json")
+        return json.loads(text) if text.strip() else None
+
+    def items(self, kind: str, *, labels: str = "") -> list[Manifest]:
+        """Return the objects of a kind that the label selector accepts."""
+        found: list[Manifest] = json.loads(self.kubectl("get", kind, "-l", labels, "-o", "json"))["items"]
+        return found
+
+    def delete(self, resource: str) -> None:
+        """Delete an object without waiting for its end; one that is gone is fine."""
+        self.kubectl("delete", resource, "--ignore-not-found", "--wait=false")
+
+    def wait_for(
+        self, resource: str, condition: Callable[[Manifest], object], *, what: str, timeout_seconds: float = 60
+    ) -> Manifest:
+        """Wait until the object is there and the condition accepts it, and return it as it was then."""
+
+        def accepted() -> Manifest | None:
+            found = self.get(resource)
+            return found if found is not None and condition(found) else None
+
+        return wait_for(
+            accepted,
+            what=f"{resource} {what}",
+            timeout_seconds=timeout_seconds,
+            describe=lambda: self.diagnosis(resource),
+        )
+
+    def wait_for_condition(
+        self, resource: str, condition_type: str, status: str = "True", *, timeout_seconds: float = 60
+    ) -> Manifest:
+        """Wait until the object has that condition for its present generation."""
+        return self.wait_for(
+            resource,
+            lambda found: condition_status(found, condition_type) == status,
+            what=f"has {condition_type}={status}",
+            timeout_seconds=timeout_seconds,
+        )
+
+    def diagnosis(self, resource: str) -> str:
+        """Return the object, the namespace's events and every pod's logs, as text for a failed test."""
+        pods = [str(pod["metadata"]["name"]) for pod in self.items("pods")]
+        parts = [
+            (resource, ("get", resource, "-o", "yaml")),
+            ("events", ("get", "events", "--sort-by", ".lastTimestamp")),
+            ("pods", ("get", "pods", "-o", "wide")),
+            *((f"logs of {pod}", _logs_of(pod)) for pod in pods),
+        ]
+        return "\n".join(f"--- {title}\n{self._said(*arguments)}" for title, arguments in parts)
+
+    @contextmanager
+    def port_forward(self, resource: str, port: int) -> Iterator[str]:
+        """Yield the URL on this machine under which a pod or Service port is reached."""
+        command = ("kubectl", f"--kubeconfig={self.cluster.kubeconfig}", "-n", self.name)
+        environment = {**os.environ, "PATH": self.cluster.path}
+        with subprocess.Popen(
+            [*command, "port-forward", resource, f":{port}"], stdout=subprocess.PIPE, text=True, env=environment
+        ) as forward:
+            try:
+                # the line says which port it took; no line means that it ended, its reason is on stderr
+                line = forward.stdout.readline() if forward.stdout else ""
+                local = re.search(r"127\.0\.0\.1:(\d+)", line)
+                if local is None:
+                    raise CommandError(f"port-forward to {resource}:{port} did not start\n{self.diagnosis(resource)}")
+                yield f"http://127.0.0.1:{local.group(1)}"
+            finally:
+                forward.terminate()
+
+    def _said(self, *arguments: str) -> str:
+        try:
+            return self.kubectl(*arguments).rstrip()
+        except CommandError as error:
+            return str(error)
+
+
+def condition_status(found: Mapping[str, Any], condition_type: str) -> str | None:
+    """Return a condition's status, None when it is missing or speaks of an earlier generation."""
+    conditions: Sequence[Mapping[str, Any]] = found.get("status", {}).get("conditions", [])
+    generation = found["metadata"].get("generation")
+    for condition in conditions:
+        if condition["type"] == condition_type:
+            return str(condition["status"]) if condition.get("observedGeneration", generation) == generation else None
+    return None
+
+
+def _logs_of(pod: str) -> tuple[str, ...]:
+    return ("logs", pod, "--all-containers", "--prefix", "--tail", str(LOG_LINES), "--ignore-errors")

@@ -1,0 +1,89 @@
+"""Fixtures of the end-to-end tests: one cluster and one set of images a session, a namespace a test.
+
+The cluster is the one that `cluster.sh` finds or starts; one that was already running is left as it
+was. Where none can be had the tests are skipped with the reason, or fail with it when
+TIDEGATE_REQUIRE_CLUSTER is set, so that a continuous build can't pass by skipping.
+"""
+
+import os
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+
+import pytest
+from tests.e2e.cluster import SCRIPTS, Cluster, CommandError, Namespace, run
+from tests.e2e.wait import wait_for
+
+# building Kubernetes from nothing on two busy cores; a second when it is there
+CLUSTER_SECONDS = 2700
+IMAGES_SECONDS = 900
+TEST_SECONDS = 600
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that keeps a cluster which the session has started."""
+    parser.addoption("--keep-cluster", action="store_true", help="leave the cluster running that the tests started")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a cluster; time limits count the test alone, not the start of the cluster."""
+    for item in items:
+        if SCRIPTS in item.path.parents and "cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.cluster)
+            item.add_marker(pytest.mark.timeout(TEST_SECONDS, func_only=True))
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Return the running cluster, started when there is none."""
+    script = SCRIPTS / "cluster.sh"
+    try:
+        run(script, "check")
+    except CommandError as error:
+        if os.environ.get("TIDEGATE_REQUIRE_CLUSTER"):
+            raise
+        pytest.skip(f"no cluster: {error}")
+    started_here = not _succeeds("status")
+    run(script, "up", timeout_seconds=CLUSTER_SECONDS)
+    environment = dict(re.findall(r"(\w+)=(\S+)", run(script, "env")))
+    yield Cluster(
+        provider=run(script, "provider").strip(),
+        kubeconfig=SCRIPTS / run(script, "kubeconfig").strip(),
+        path=os.pathsep.join([environment["PATH"].removesuffix(":$PATH"), os.environ["PATH"]]),
+    )
+    if started_here and not request.config.getoption("--keep-cluster"):
+        run(script, "down")
+
+
+@pytest.fixture(scope="session")
+def images(cluster: Cluster) -> Mapping[str, str]:
+    """Return the image names by plane, built from this tree and known to the cluster's nodes."""
+    run(SCRIPTS / "images.sh", "load", timeout_seconds=IMAGES_SECONDS, path=cluster.path)
+    lines = run(SCRIPTS / "images.sh", "names").split()
+    return dict(line.split("=", maxsplit=1) for line in lines)
+
+
+@pytest.fixture
+def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Namespace]:
+    """Return a new namespace that refuses pods which the restricted profile refuses."""
+    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower().removeprefix("test_"))
+    name = f"{words[:40].strip('-')}-{secrets.token_hex(3)}"
+    cluster.kubectl("create", "namespace", name)
+    cluster.kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
+    created = Namespace(cluster, name)
+    wait_for(
+        lambda: created.get("serviceaccount/default"),
+        what="the namespace has its default service account",
+        timeout_seconds=30,
+        describe=lambda: cluster.kubectl("get", "namespace", name, "-o", "yaml"),
+    )
+    yield created
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def _succeeds(command: str) -> bool:
+    try:
+        run(SCRIPTS / "cluster.sh", command)
+    except CommandError:
+        return False
+    return True

@@ -1,0 +1,13 @@
+#!/bin/bash
+# deploy.sh [HELM-FLAG...]: images and chart into the current cluster, and waits until the operator runs.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+eval "$(tests/e2e/cluster.sh env)"
+tests/e2e/images.sh load
+
+values=()
+while IFS='=' read -r plane image; do
+  values+=(--set "images.$plane.repository=${image%:*}" --set "images.$plane.tag=${image##*:}")
+done < <(tests/e2e/images.sh names)
+helm upgrade --install tidegate charts/tidegate --namespace tidegate-system --create-namespace \
+  "${values[@]}" --wait --timeout 120s "$@"
