@@ -4,12 +4,11 @@ Inputs: scripted answers. Not covered here: TLS and RBAC, which the cluster test
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from aiohttp import web
+from tests.integration.api_server import ApiServer, running_api_server
 
 from tidegate_link.client import ApiClient, Endpoint, LinkError
 from tidegate_link.configmap import ConfigMap, follow_config_map, read_config_map
@@ -18,88 +17,13 @@ from tidegate_link.lease import Lease
 NAME = "docs-routing"
 
 
-class ApiServer:
-    """ConfigMaps and Leases in memory, with resource versions, conflicts and watches."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, dict] = {}
-        self.version = 0
-        self.tokens: list[str] = []
-        self.watchers: list[asyncio.Queue[dict | None]] = []
-        self.refuse_with = 0
-        self.watch_errors: list[int] = []
-
-    def put(self, path: str, body: dict, kind: str = "MODIFIED") -> dict:
-        self.version += 1
-        body = {**body, "metadata": {**body.get("metadata", {}), "resourceVersion": str(self.version)}}
-        self.objects[path] = body
-        for queue in self.watchers:
-            queue.put_nowait({"type": kind, "object": body})
-        return body
-
-    def remove(self, path: str) -> None:
-        body = self.objects.pop(path)
-        for queue in self.watchers:
-            queue.put_nowait({"type": "DELETED", "object": body})
-
-    def end_watches(self) -> None:
-        for queue in self.watchers:
-            queue.put_nowait(None)
-
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        self.tokens.append(request.headers.get("authorization", ""))
-        if self.refuse_with:
-            return web.json_response({"message": "refused"}, status=self.refuse_with)
-        if request.query.get("watch"):
-            return await self._watch(request)
-        path = request.path
-        if request.method == "GET":
-            if path not in self.objects:
-                return web.json_response({"message": "not found"}, status=404)
-            return web.json_response(self.objects[path])
-        body = await request.json()
-        if request.method == "POST":
-            path = f"{path}/{body['metadata']['name']}"
-            if path in self.objects:
-                return web.json_response({"message": "exists"}, status=409)
-        elif body["metadata"].get("resourceVersion") != self.objects[path]["metadata"]["resourceVersion"]:
-            return web.json_response({"message": "conflict"}, status=409)
-        return web.json_response(self.put(path, body))
-
-    async def _watch(self, request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        if self.watch_errors:
-            event = {"type": "ERROR", "object": {"code": self.watch_errors.pop(0)}}
-            await response.write(json.dumps(event).encode() + b"\n")
-            return response
-        queue: asyncio.Queue[dict | None] = asyncio.Queue()
-        self.watchers.append(queue)
-        await response.write(b'{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "1"}}}\n')
-        try:
-            while (event := await queue.get()) is not None:
-                await response.write(json.dumps(event).encode() + b"\n")
-        finally:
-            self.watchers.remove(queue)
-        return response
-
-
 PATH = f"/api/v1/namespaces/acme/configmaps/{NAME}"
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[tuple[ApiServer, Endpoint]]:
-    state = ApiServer()
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", state.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = runner.addresses[0][1]
-    yield state, Endpoint(f"http://127.0.0.1:{port}", None, None)
-    state.end_watches()
-    await runner.cleanup()
+    async with running_api_server() as running:
+        yield running
 
 
 def config_map(**data: str) -> dict:
