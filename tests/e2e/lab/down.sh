@@ -20,8 +20,10 @@ if [ -e "$RUN/pids" ]; then
 fi
 
 # nodes: the kernel ends every process of the namespaces, and every mount, when the first process ends
+had_nodes=''
 for dir in "$RUN"/n[0-9]*; do
   [ -e "$dir/init.pid" ] || continue
+  had_nodes=1
   n=${dir##*/n} pid=$(cat "$dir/init.pid")
   if [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = pause ]; then
     kill "$pid"
@@ -36,9 +38,12 @@ done
 ip route del "$SERVICE_NET" via "$LAB_NET.11" 2>/dev/null
 ip link del "$BRIDGE" 2>/dev/null
 
-# folders that nodes need as mount points go when they are empty, so only when nobody else uses them
-rmdir /sys/fs/cgroup/*/tidegate-lab/"$LAB_NAME" /sys/fs/cgroup/*/tidegate-lab \
-  /var/lib/kubelet /run/containerd /run/netns /var/log/pods /var/log/containers 2>/dev/null
+# Mount points of nodes. Only with the cluster that had nodes: there is one at a time, and removing a folder
+# that is a mount point in another namespace takes the mount away there.
+if [ "$had_nodes" ]; then
+  rmdir /sys/fs/cgroup/*/tidegate-lab/"$LAB_NAME" /sys/fs/cgroup/*/tidegate-lab \
+    /var/lib/kubelet /run/containerd /run/netns /var/log/pods /var/log/containers 2>/dev/null
+fi
 rm -rf "$RUN"
 rmdir "$LAB/run" 2>/dev/null
 exit 0

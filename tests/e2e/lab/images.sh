@@ -52,7 +52,7 @@ python_image() {
 }
 
 build() { # CONTEXT NAME [DOCKERFILE]
-  lab_buildah bud -q --layers --isolation oci --runtime runc --network none --format oci --pull-never \
+  lab_buildah bud -q --layers --force-rm --isolation oci --runtime runc --network none --format oci --pull-never \
     --build-arg BASE_IMAGE="$BASE_IMAGE" -t "$2" -f "${3:-$1/Dockerfile}" "$1" >/dev/null
   export_archive "$2"
 }

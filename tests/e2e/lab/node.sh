@@ -7,7 +7,7 @@ node_namespaces() {
   mkdir -p "$dir"/{kubelet,run-containerd,netns,log-pods,log-containers,cni,etc}
   mkdir -p /var/lib/kubelet /run/{containerd,netns} /var/log/{pods,containers}      # mount points
   # Everything that the node runs dies with this one process, and every mount with it.
-  setsid unshare --net --mount --propagation shared --pid --fork --kill-child --mount-proc \
+  setsid unshare --net --mount --propagation private --pid --fork --kill-child --mount-proc \
     "$BIN/pause" >/dev/null 2>&1 </dev/null &
   unshare_pid=$!
   poll 5 grep -q . "/proc/$unshare_pid/task/$unshare_pid/children" || die "node-$n: no first process"
@@ -20,7 +20,9 @@ node_namespaces() {
   # three kernel-wide values: it finds them set, and the machine keeps its own.
   echo 1 > "$dir/etc/one"
   echo 10 > "$dir/etc/ten"
+  # Shared only from here on: on machines where / is shared already, mounts would reach the machine itself.
   node "$n" sh -ec "
+    mount --make-rshared /
     mount --bind $dir/kubelet /var/lib/kubelet
     mount --bind $dir/run-containerd /run/containerd
     mount --bind $dir/log-pods /var/log/pods
