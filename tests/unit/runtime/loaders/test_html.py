@@ -97,7 +97,7 @@ def test_any_input_gives_text_whose_spans_lie_in_the_original_in_order(html: str
 
 @pytest.mark.parametrize(
     "unit",
-    '< </ <! <!-- <![CDATA[ <script> <title> <nav> </nav <p> <h1> <td> <pre> <a <a/b=\' <a/b="x" <a/b=\'"> & &#'.split(),
+    '< </ <! <!-- <![CDATA[ <script> <title> <nav> </nav <p> <h1> <td> <pre> <a <a/b=\' <a/b="x" <a/b=\'"> & &#'.split(),  # noqa: SIM905
 )
 def test_time_is_in_proportion_to_the_page_whatever_it_holds(unit: str) -> None:
     def seconds(times: int) -> float:
