@@ -28,10 +28,10 @@ to the sidecar and to the indexer (ConfigMaps, Leases) must be held here, as nob
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
   verbs: [get, list, watch, create, patch, delete]
-# Rendered documents, and the documents of knowledge bases; update is handed on to the indexer.
+# Rendered documents, and the documents of knowledge bases.
 - apiGroups: [""]
   resources: [configmaps]
-  verbs: [get, list, watch, create, patch, update, delete]
+  verbs: [get, list, watch, create, patch, delete]
 # Volumes are made and grown; the garbage collector deletes them with their owner.
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
@@ -39,13 +39,14 @@ to the sidecar and to the indexer (ConfigMaps, Leases) must be held here, as nob
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get, create, patch]
-# The sidecar's and the indexer's own accounts: each may read its own documents only.
+# Sidecars and indexers have accounts of their own, limited to named documents and a named Lease. get and
+# update of Leases are there to be handed on.
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [roles, rolebindings]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [get, create, patch, delete]
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
-  verbs: [get, list, watch, create, patch, update]
+  verbs: [get, create, patch, update, delete]
 # Pods: read for readiness and reasons; patched to take a pod out of its Service by label.
 - apiGroups: [""]
   resources: [pods]
@@ -56,8 +57,5 @@ to the sidecar and to the indexer (ConfigMaps, Leases) must be held here, as nob
   verbs: [get, list]
 - apiGroups: [""]
   resources: [events]
-  verbs: [list, create, patch]
-- apiGroups: [events.k8s.io]
-  resources: [events]
-  verbs: [list, create, patch]
+  verbs: [list, create]
 {{- end }}
