@@ -20,7 +20,7 @@ from tidegate_api.shape import Language, RevisionShape
 
 # Entries of the ConfigMaps that hold rendered documents.
 INDEXER_CONFIG_KEY = "config.json"
-TABLE_KEY = "table.json"
+TABLE_KEY = "routing.json"
 SIDECAR_CONFIG_KEY = "sidecar.json"
 
 # --- indexer -------------------------------------------------------------------------------------
