@@ -18,6 +18,7 @@ MAX_SAMPLE = 16
 # One chunk in so many is embedded once more than the build itself needs.
 _CHUNKS_PER_SAMPLE = 50
 _LEXICAL_TOP = 50
+_REAL_SAMPLE = 8
 _COSINE_TOLERANCE = 0.02
 # Phrases that must have the same terms. The dictionary for Chinese is loaded only where it is used.
 _SAME_TERMS = (("running policies", "run policy"), ("ＡＢＣ１２３", "abc123"))
@@ -63,8 +64,8 @@ def _lexical_problem(inspection: RevisionInspection, sample: Sequence[InspectedC
         if inspection.snapshot.lexical_scores(query, _row(chunk))[0] <= 0:
             return "a chunk is not found by its own words; remove the revision's folder to build it again"
         lost += chunk.row not in rows
-    # A short chunk may stand behind longer ones that repeat its words, but not most chunks.
-    if 2 * lost > asked:
+    # A short chunk may stand behind longer ones that repeat its words, but not most chunks of a real sample.
+    if asked >= _REAL_SAMPLE and 2 * lost > asked:
         return (
             "most chunks of a sample are not found by their own words; remove the revision's folder to build it again"
         )
