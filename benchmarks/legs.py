@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from tidegate_api.shape import ALGORITHMS, ChunkingShape, EmbedderFingerprint, RevisionShape
 from tidegate_runtime.ports import ChunkRecord, DocumentKey, DocumentRecord, Permission, SourceRules
 from tidegate_runtime.stores.embedded import EmbeddedReader, EmbeddedWriter
-from tidegate_runtime.stores.embedded.analyzer import Analyzer
+from tidegate_runtime.stores.embedded.analyzer import terms_of
 
 DIMENSION = 384
 VOCABULARY = 200_000
@@ -135,12 +135,11 @@ def bm25s_peer(texts: Sequence[Sequence[str]], queries: Sequence[str]) -> Callab
         import bm25s
     except ImportError:
         return None
-    analyzer = Analyzer()
     index = bm25s.BM25(method="lucene", k1=1.2, b=0.75)
-    index.index([analyzer.terms(" ".join(words)) for words in texts], show_progress=False)
+    index.index([terms_of(" ".join(words)) for words in texts], show_progress=False)
 
     def ask(number: int) -> object:
-        return index.retrieve([analyzer.terms(queries[number])], k=TOP_K, show_progress=False, n_threads=0)
+        return index.retrieve([terms_of(queries[number])], k=TOP_K, show_progress=False, n_threads=0)
 
     return ask
 

@@ -34,35 +34,8 @@ _REMEMBERED_WORDS = 65_536
 _LAST_CODE_WITH_MARKS = 0x1FFFF
 
 
-class Analyzer:
-    """Splits text into terms. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._stems = _Stems()
-
-    def terms(self, text: str) -> list[str]:
-        """Return the terms of `text`, repetitions included; their order means nothing."""
-        if text.isascii():
-            return self._stemmed(_ASCII_WORD.findall(_APOSTROPHE_ENDING.sub("", text.lower())))
-        folded = unicodedata.normalize("NFKC", text).lower().translate(_INVISIBLE)
-        terms: list[str] = []
-        words: list[str] = []
-        for run in _run_pattern().finditer(_APOSTROPHE_ENDING.sub("", folded)):
-            match run.lastgroup:
-                case "han":
-                    terms += han_terms(run.group())
-                case "unspaced":
-                    terms += pairs(run.group())
-                case _:
-                    words.append(run.group())
-        return terms + self._stemmed(words)
-
-    def _stemmed(self, words: list[str]) -> list[str]:
-        return [stem for word in words if (stem := self._stems[word])]
-
-
 class _Stems(dict[str, str]):
-    """Remembers the stem of each word, empty for stop words. The stemmer itself is not thread-safe."""
+    """Remembers the stem of each word, empty for stop words. Its own cache is slower, and it is not thread-safe."""
 
     def __init__(self) -> None:
         super().__init__(dict.fromkeys(_STOPWORDS, ""))
@@ -77,6 +50,31 @@ class _Stems(dict[str, str]):
             stem: str = self._stemmer.stemWord(word)
             self[word] = stem
             return stem
+
+
+_STEMS = _Stems()
+
+
+def terms_of(text: str) -> list[str]:
+    """Return the terms of `text`, repetitions included; their order means nothing. Thread-safe."""
+    if text.isascii():
+        return _stemmed(_ASCII_WORD.findall(_APOSTROPHE_ENDING.sub("", text.lower())))
+    folded = unicodedata.normalize("NFKC", text).lower().translate(_INVISIBLE)
+    terms: list[str] = []
+    words: list[str] = []
+    for run in _run_pattern().finditer(_APOSTROPHE_ENDING.sub("", folded)):
+        match run.lastgroup:
+            case "han":
+                terms += han_terms(run.group())
+            case "unspaced":
+                terms += pairs(run.group())
+            case _:
+                words.append(run.group())
+    return terms + _stemmed(words)
+
+
+def _stemmed(words: list[str]) -> list[str]:
+    return [stem for word in words if (stem := _STEMS[word])]
 
 
 @cache

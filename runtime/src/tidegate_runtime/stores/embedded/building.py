@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tidegate_api.shape import RevisionShape
 from tidegate_runtime.errors import UnreadableDocumentError, UnusableVectorError
 from tidegate_runtime.ports import ChunkRecord, DocumentRecord
-from tidegate_runtime.stores.embedded.analyzer import Analyzer
+from tidegate_runtime.stores.embedded.analyzer import terms_of
 from tidegate_runtime.stores.embedded.chunk_ids import chunk_numbers, chunking_fingerprint
 from tidegate_runtime.stores.embedded.format import Array
 from tidegate_runtime.stores.embedded.metadata import stored_values
@@ -104,13 +104,11 @@ def _digest(
     return digest.digest()
 
 
-def build_arrays(
-    documents: Sequence[PreparedDocument], *, shape: RevisionShape, analyzer: Analyzer
-) -> dict[str, Array]:
+def build_arrays(documents: Sequence[PreparedDocument], *, shape: RevisionShape) -> dict[str, Array]:
     """Return the arrays of a segment that holds `documents`, in their order."""
     return {
         **_chunk_arrays(documents, shape=shape),
-        **_posting_arrays(documents, analyzer=analyzer),
+        **_posting_arrays(documents),
         **_document_arrays(documents, shape=shape),
     }
 
@@ -143,14 +141,14 @@ def _chunk_arrays(documents: Sequence[PreparedDocument], *, shape: RevisionShape
     }
 
 
-def _posting_arrays(documents: Sequence[PreparedDocument], *, analyzer: Analyzer) -> dict[str, Array]:
+def _posting_arrays(documents: Sequence[PreparedDocument]) -> dict[str, Array]:
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__
     terms_of_rows: list[list[int]] = []
     for document in documents:
         title = document.record.title
         for chunk in document.chunks:
-            terms = analyzer.terms(f"{title}\n{chunk.heading}\n{chunk.content}")
+            terms = terms_of(f"{title}\n{chunk.heading}\n{chunk.content}")
             terms_of_rows.append([numbers[term] for term in terms])
     lengths = np.array([len(terms) for terms in terms_of_rows], dtype=np.int32)
     keys = np.array([term_key(term) for term in numbers], dtype=np.uint64)

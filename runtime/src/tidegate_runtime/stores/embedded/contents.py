@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate_runtime.stores.embedded.files import DELETIONS_SUFFIX, SEGMENT_SUFFIX
 from tidegate_runtime.stores.embedded.format import Array, EncodedFile, encode, encode_segment
 from tidegate_runtime.stores.embedded.manifest import FileEntry, SegmentEntry, Totals
 from tidegate_runtime.stores.embedded.opening import OpenSegment, encode_deletions
@@ -34,7 +35,7 @@ def next_contents(
     entries = [_kept(held[name], flags, files) for name, flags in live.items()]
     for arrays in new_segments:
         encoded = encode_segment(arrays)
-        file = _entry(encoded, "segment", files)
+        file = _entry(encoded, SEGMENT_SUFFIX, files)
         segment = Segment(arrays)
         entries.append(SegmentEntry(file=file, stored_chunks=segment.rows, live=count_live(segment, None)))
     return NextContents(entries, files)
@@ -68,11 +69,11 @@ def count_live(segment: Segment, live: Live) -> Totals:
 def _kept(opened: OpenSegment, live: Live, files: dict[str, EncodedFile]) -> SegmentEntry:
     if live is opened.live or live is None:
         return opened.entry
-    deletions = _entry(encode((encode_deletions(live),)), "deletions", files)
+    deletions = _entry(encode((encode_deletions(live),)), DELETIONS_SUFFIX, files)
     return opened.entry.model_copy(update={"deletions": deletions, "live": count_live(opened.segment, live)})
 
 
-def _entry(encoded: EncodedFile, kind: str, files: dict[str, EncodedFile]) -> FileEntry:
-    name = f"{encoded.sha256}.{kind}"
+def _entry(encoded: EncodedFile, suffix: str, files: dict[str, EncodedFile]) -> FileEntry:
+    name = f"{encoded.sha256}{suffix}"
     files[name] = encoded
     return FileEntry(name=name, sha256=encoded.sha256, size_bytes=encoded.size_bytes)

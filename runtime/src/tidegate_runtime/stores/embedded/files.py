@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
+SEGMENT_SUFFIX = ".segment"
+DELETIONS_SUFFIX = ".deletions"
 PARTIAL_SUFFIX = ".partial"
 
 

@@ -88,9 +88,9 @@ def _views(content: mmap.mmap | bytes) -> Iterator[tuple[str, Array]]:
         raise ValueError(f"format {table['format']}, expected {FORMAT_VERSION}")
     start = -(-(_PREFIX.size + length) // _ALIGNMENT) * _ALIGNMENT
     for name, entry in table["arrays"].items():
-        if entry["dtype"] not in _DTYPES:
-            raise ValueError(f"array {name} has type {entry['dtype']}")
         shape = tuple(entry["shape"])
+        if entry["dtype"] not in _DTYPES or min(*shape, entry["offset"]) < 0:
+            raise ValueError(f"its table says {entry} of {name}")
         count = int(np.prod(shape, dtype=np.int64))
         # frombuffer refuses an array that would reach past the end of the file.
         flat = np.frombuffer(content, dtype=entry["dtype"], count=count, offset=start + entry["offset"] if count else 0)

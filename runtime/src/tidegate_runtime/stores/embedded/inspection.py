@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from tidegate_runtime.errors import RevisionUnavailableError
 from tidegate_runtime.ports import DocumentKey, InspectedChunk, Rows
-from tidegate_runtime.stores.embedded.analyzer import Analyzer
 from tidegate_runtime.stores.embedded.files import LocalFiles
 from tidegate_runtime.stores.embedded.live import LiveSegment, split_rows, stack
 from tidegate_runtime.stores.embedded.manifest import MANIFEST_NAME, Manifest, read_manifest
@@ -28,7 +27,7 @@ class EmbeddedInspection:
     def __init__(self, manifest: Manifest, opened: Sequence[OpenSegment]) -> None:
         segments = [(item.segment, item.live) for item in opened]
         self._segments = stack(segments)
-        self._snapshot = EmbeddedSnapshot(manifest, segments, analyzer=Analyzer())
+        self._snapshot = EmbeddedSnapshot(manifest, segments)
         self._live = np.concatenate([np.zeros(0, dtype=np.int64), *(_live_rows(live) for live in self._segments)])
 
     @staticmethod

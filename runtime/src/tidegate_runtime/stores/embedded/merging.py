@@ -4,7 +4,8 @@ Nothing is analysed or embedded again: arrays are cut where documents are dead a
 Only what refers to something else is renumbered: rows and documents, dictionary entries, postings.
 """
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,10 +43,10 @@ def merge_arrays(segments: Sequence[tuple[Segment, NDArray[np.bool_] | None]]) -
     With each segment comes which of its documents are live; None = all.
     """
     runs = [run for segment, live in segments for run in _runs(segment, live)]
-    dictionaries = _merged_dictionaries([segment for segment, _ in segments])
+    dictionaries = _merged_dictionaries(segments)
     return {
         **_row_arrays(runs),
-        **_document_arrays(runs, dictionaries=dictionaries),
+        **_document_arrays(segments, runs, dictionaries=dictionaries),
         **_posting_arrays(segments),
         **_columns(segments, dictionaries=dictionaries),
         "dictionaries": np.frombuffer(dictionaries.encode(), dtype=np.uint8),
@@ -95,44 +96,45 @@ def _merged_strings(name: str, pieces: Sequence[tuple[Strings, slice]]) -> dict[
     return {f"{name}.block": np.concatenate(blocks), f"{name}.offsets": offsets}
 
 
-def _merged_dictionaries(segments: Sequence[Segment]) -> Dictionaries:
-    every = [segment.dictionaries for segment in segments]
-    access = {entry for dictionaries in every for entry in dictionaries.access}
-    fields = sorted({field for dictionaries in every for field in dictionaries.keywords})
+def _merged_dictionaries(segments: Sequence[tuple[Segment, NDArray[np.bool_] | None]]) -> Dictionaries:
+    """Return the entries that live documents use: what only dead ones used must not stay behind."""
+    sources: set[str] = set()
+    access: set[Access] = set()
+    keywords: dict[str, set[str]] = defaultdict(set)
+    for segment, live in segments:
+        own, alive = segment.dictionaries, _live_documents(segment, live)
+        sources |= {own.sources[number] for number in np.unique(segment.source_numbers[alive])}
+        access |= {own.access[number] for number in np.unique(segment.access_numbers[alive])}
+        for field, words in own.keywords.items():
+            column = segment.column(field)
+            keywords[field] |= {words[number] for number in np.unique(column.values[alive[column.documents]])}
     return Dictionaries(
-        sources=tuple(sorted({source for dictionaries in every for source in dictionaries.sources})),
+        sources=tuple(sorted(sources)),
         access=tuple(sorted(access, key=Access.sort_key)),
-        keywords={
-            field: tuple(sorted({word for dictionaries in every for word in dictionaries.keywords[field]}))
-            for field in fields
-        },
+        keywords={field: tuple(sorted(words)) for field, words in sorted(keywords.items())},
     )
 
 
-def _document_arrays(runs: Sequence[_Run], *, dictionaries: Dictionaries) -> dict[str, Array]:
+def _document_arrays(
+    segments: Sequence[tuple[Segment, NDArray[np.bool_] | None]], runs: Sequence[_Run], *, dictionaries: Dictionaries
+) -> dict[str, Array]:
     arrays: dict[str, Array] = {"digests": np.concatenate([run.segment.digests[run.documents] for run in runs])}
     for name in _DOCUMENT_STRINGS:
         arrays |= _merged_strings(name, [(getattr(run.segment, name), run.documents) for run in runs])
-    sources = {source: number for number, source in enumerate(dictionaries.sources)}
-    access = {entry: number for number, entry in enumerate(dictionaries.access)}
-    arrays["source_numbers"] = np.concatenate(
-        [
-            _renumber([sources[s] for s in run.segment.dictionaries.sources])(run.segment.source_numbers[run.documents])
-            for run in runs
-        ]
-    )
-    arrays["access_numbers"] = np.concatenate(
-        [
-            _renumber([access[a] for a in run.segment.dictionaries.access])(run.segment.access_numbers[run.documents])
-            for run in runs
-        ]
-    )
+    source_numbers, access_numbers = [], []
+    for segment, live in segments:
+        own, alive = segment.dictionaries, _live_documents(segment, live)
+        source_numbers.append(_renumbering(own.sources, dictionaries.sources)[segment.source_numbers[alive]])
+        access_numbers.append(_renumbering(own.access, dictionaries.access)[segment.access_numbers[alive]])
+    arrays["source_numbers"] = np.concatenate(source_numbers)
+    arrays["access_numbers"] = np.concatenate(access_numbers)
     return arrays
 
 
-def _renumber(numbers: Sequence[int]) -> Callable[[NDArray[np.int32]], NDArray[np.int32]]:
-    table = np.array(numbers, dtype=np.int32)
-    return lambda old: table[old]
+def _renumbering(old: Sequence[object], new: Sequence[object]) -> NDArray[np.int32]:
+    """Return, for each old entry, its number among the new ones, -1 where it is gone."""
+    numbers = {entry: number for number, entry in enumerate(new)}
+    return np.array([numbers.get(entry, -1) for entry in old], dtype=np.int32)
 
 
 def _new_numbers(live: Sequence[NDArray[np.bool_]]) -> list[NDArray[np.int64]]:
@@ -183,10 +185,10 @@ def _columns(
         documents = np.concatenate([new[column.documents] for new, column in zip(new_documents, columns, strict=True)])
         values = [column.values for column in columns]
         if field in dictionaries.keywords:
-            numbers = {word: number for number, word in enumerate(dictionaries.keywords[field])}
+            words = dictionaries.keywords[field]
             values = [
-                _renumber([numbers[word] for word in segment.dictionaries.keywords[field]])(column)
-                for (segment, _), column in zip(segments, values, strict=True)
+                _renumbering(segment.dictionaries.keywords[field], words)[numbers]
+                for (segment, _), numbers in zip(segments, values, strict=True)
             ]
         alive = documents >= 0
         arrays[f"column.{field}.documents"] = documents[alive].astype(np.int32)

@@ -24,7 +24,7 @@ from tidegate_runtime.ports import (
     SourceRules,
     StoredChunk,
 )
-from tidegate_runtime.stores.embedded.analyzer import Analyzer
+from tidegate_runtime.stores.embedded.analyzer import terms_of
 from tidegate_runtime.stores.embedded.bm25 import LexicalIndex
 from tidegate_runtime.stores.embedded.chunk_ids import format_chunk_id
 from tidegate_runtime.stores.embedded.dense import VectorIndex
@@ -42,12 +42,9 @@ class EmbeddedSnapshot:
         self,
         manifest: Manifest,
         segments: Sequence[tuple[Segment, NDArray[np.bool_] | None]],
-        *,
-        analyzer: Analyzer,
     ) -> None:
         shape = manifest.shape
         self._manifest = manifest
-        self._analyzer = analyzer
         self._segments = stack(segments)
         self._lexical = LexicalIndex(self._segments, chunks=manifest.totals.chunks, terms=manifest.totals.terms)
         self._vectors = VectorIndex(self._segments, dimension=shape.embedder.dimension, scale=shape.embedder.scale)
@@ -77,7 +74,7 @@ class EmbeddedSnapshot:
         return self._selector.select(permission, filters)
 
     def analyse(self, query: str) -> LexicalQuery:
-        counts = sorted(Counter(self._analyzer.terms(query)).items())
+        counts = sorted(Counter(terms_of(query)).items())
         return LexicalQuery(terms=tuple(term for term, _ in counts), counts=tuple(count for _, count in counts))
 
     def lexical(self, query: LexicalQuery, selection: Selection, *, top_k: int) -> Candidates:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from tidegate_api.shape import RevisionShape
 from tidegate_runtime.errors import RevisionUnavailableError, StateVersionError
 from tidegate_runtime.ports import DocumentKey, DocumentRecord, RevisionStats, SourceRules
-from tidegate_runtime.stores.embedded.analyzer import Analyzer
 from tidegate_runtime.stores.embedded.building import PreparedDocument, build_arrays, prepare
 from tidegate_runtime.stores.embedded.compaction import Load, plan_merges
 from tidegate_runtime.stores.embedded.contents import Live, next_contents, without
@@ -23,7 +22,7 @@ from tidegate_runtime.stores.embedded.format import Array
 from tidegate_runtime.stores.embedded.manifest import MANIFEST_NAME, Manifest, RulesEntry, read_manifest
 from tidegate_runtime.stores.embedded.merging import merge_arrays
 from tidegate_runtime.stores.embedded.opening import OpenSegment, open_segments
-from tidegate_runtime.stores.embedded.publishing import publish, remove_rubbish
+from tidegate_runtime.stores.embedded.publishing import failures_told, publish, remove_rubbish
 
 # What a reader makes for every row: length norms, masks, the scores of both legs while it answers.
 _READER_BYTES_PER_ROW = 48
@@ -42,7 +41,6 @@ class EmbeddedWriter:
 
     def __init__(self, manifest: Manifest, files: Files, segments: Iterable[OpenSegment]) -> None:
         self._files = files
-        self._analyzer = Analyzer()
         self._manifest = manifest
         self._held = {opened.entry.file.name: opened for opened in segments}
         self._documents = {key: place for opened in self._held.values() for key, place in _places(opened)}
@@ -55,10 +53,11 @@ class EmbeddedWriter:
             StateVersionError: the folder holds another revision, or files of another version.
             RevisionUnavailableError: another process writes to it, or it is damaged.
         """
-        directory.mkdir(parents=True, exist_ok=True)
         files = files or LocalFiles(directory)
-        if not files.lock():
-            raise RevisionUnavailableError(f"{directory}: another process writes this revision; stop it first")
+        with failures_told():
+            directory.mkdir(parents=True, exist_ok=True)
+            if not files.lock():
+                raise RevisionUnavailableError(f"{directory}: another process writes this revision; stop it first")
         try:
             return _open(files, place=str(directory / MANIFEST_NAME), expected=Manifest(revision=revision, shape=shape))
         except Exception:
@@ -92,7 +91,7 @@ class EmbeddedWriter:
             return self._manifest.content_generation
         self._publish(
             live=without(self._held, self._numbers_by_segment(gone)),
-            new_segment=build_arrays(changed, shape=self._manifest.shape, analyzer=self._analyzer) if changed else None,
+            new_segment=build_arrays(changed, shape=self._manifest.shape) if changed else None,
             changes={"rules": next_rules, "content_generation": self._manifest.content_generation + 1},
         )
         for key in removed:
@@ -161,7 +160,8 @@ class EmbeddedWriter:
         contents = next_contents(self._held, live=live, new_segments=[] if new_segment is None else [new_segment])
         manifest = self._manifest.model_copy(update={**changes, "segments": contents.entries})
         present = {file.name for file in self._manifest.files()}
-        publish(manifest, self._files, new_files=[item for item in contents.files.items() if item[0] not in present])
+        new_files = {name: content for name, content in contents.files.items() if name not in present}
+        publish(manifest, self._files, new_files=new_files)
         known = {name: opened.segment for name, opened in self._held.items()}
         self._manifest = manifest
         self._held = {opened.entry.file.name: opened for opened in open_segments(manifest, self._files, known=known)}
@@ -172,22 +172,22 @@ class EmbeddedWriter:
 
 
 def _open(files: Files, *, place: str, expected: Manifest) -> EmbeddedWriter:
-    manifest = read_manifest(files, place=place)
-    if manifest is None:
-        manifest = expected
-        publish(manifest, files, new_files=[])
+    stored = read_manifest(files, place=place)
+    manifest = stored or expected
     if (manifest.revision, manifest.shape) != (expected.revision, expected.shape):
         raise StateVersionError(
             f"{place} holds revision {manifest.revision!r}, not {expected.revision!r} in its shape: "
             "give each revision a folder of its own, or empty this one"
         )
+    remove_rubbish(manifest, files)
+    if stored is None:
+        publish(manifest, files, new_files={})
     try:
         segments = open_segments(manifest, files, known={})
     except FileNotFoundError as error:
         raise RevisionUnavailableError(
             f"{place} names {error.filename}, which is missing; remove the folder to build the revision again"
         ) from error
-    remove_rubbish(manifest, files)
     return EmbeddedWriter(manifest, files, segments)
 
 
