@@ -1,5 +1,6 @@
 """Rendering of the chart as helm does it, or the reason why that can't be done here."""
 
+import functools
 import json
 import os
 import shutil
@@ -42,9 +43,12 @@ def helm() -> Callable[..., str]:
 def render(helm: Callable[..., str]) -> Callable[[dict[str, Any]], list[dict[str, Any]]]:
     """Return a function from values to the manifests of a release `tidegate` in `tidegate-system`."""
 
-    def manifests(values: dict[str, Any]) -> list[dict[str, Any]]:
+    @functools.cache
+    def text_of(values: str) -> str:
         release = ("template", "tidegate", str(CHART), "--namespace", "tidegate-system", "--kube-version", KUBE_VERSION)
-        text = helm(*release, "--values", "-", stdin=json.dumps(values))
-        return [document for document in yaml.safe_load_all(text) if document]
+        return helm(*release, "--values", "-", stdin=values)
+
+    def manifests(values: dict[str, Any]) -> list[dict[str, Any]]:
+        return [document for document in yaml.safe_load_all(text_of(json.dumps(values))) if document]
 
     return manifests
