@@ -56,7 +56,7 @@ def _open(fingerprint: EmbedderFingerprint, *, threads: int, device: Device) -> 
             return open_minilm(fingerprint, threads=threads, device=device)
         case "use-m3":
             return open_use_m3(fingerprint)
-        case _:
+        case _:  # the only other model that is known
             return FakeEmbedder(fingerprint)
 
 

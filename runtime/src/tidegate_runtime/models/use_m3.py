@@ -2,7 +2,7 @@
 
 One text is encoded at a time, under a lock, with one BLAS thread. Batches and more threads change
 the last bits of a vector, so equal documents would no longer give equal indexes; and a thread pool
-on matrices this small costs eight times the CPU time (measured on two busy cores). The package
+on matrices this small costs four to ten times the CPU time (measured on two busy cores). The package
 limits BLAS through `threadpoolctl` and silently does not when that is missing; hence the check.
 """
 
@@ -42,7 +42,7 @@ class UseM3Embedder:
 
     @cached_property
     def tokenizer(self) -> UnigramTokenizer:
-        """Return the tokenizer that chunk sizes are counted in; made when first asked for (half a second, 120 MB)."""
+        """Return the tokenizer that chunk sizes are counted in; made when first asked for (half a second, 110 MB)."""
         return UnigramTokenizer(self._pieces)
 
     def embed_passages(self, texts: Sequence[str]) -> FloatVector:
