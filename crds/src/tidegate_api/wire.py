@@ -53,9 +53,9 @@ STATUS_OF_CODE: dict[ErrorCode, int] = {
 
 
 class Wire(BaseModel):
-    """Strict and frozen: an unknown member is an error that names it."""
+    """Strict and frozen: an unknown member is an error that names it, and so is a number that JSON does not have."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 Scalar = str | int | float | bool
