@@ -1,0 +1,29 @@
+"""The one error that ends a request, raised wherever a rule is broken and answered in one place.
+
+A message names the field, the value (cut short) and the next step. It never holds a key, a document's
+text, a store address or anything about another tenant.
+"""
+
+import json
+
+from tidegate_api.wire import ErrorCode
+
+SHOWN_VALUE_CHARACTERS = 64
+
+
+class RequestError(Exception):
+    """A request that is answered with one of the closed codes. `retry_after_seconds` None = no promise."""
+
+    def __init__(self, code: ErrorCode, message: str, *, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.retry_after_seconds = retry_after_seconds
+
+
+def shown(value: object) -> str:
+    """Return `value` as it may stand in a message: cut to 64 characters, strings quoted, the rest as JSON."""
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    if len(text) > SHOWN_VALUE_CHARACTERS:
+        text = f"{text[: SHOWN_VALUE_CHARACTERS - 1]}…"
+    return repr(text) if isinstance(value, str) else text
