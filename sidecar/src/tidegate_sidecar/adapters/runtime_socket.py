@@ -1,0 +1,255 @@
+"""HTTP/1.1 client of the runtime's Unix socket: kept-alive connections, one request on each at a time.
+
+A general client costs more than the whole rest of a request here. Invariants:
+
+- A connection that did not finish its exchange cleanly is closed, never pooled: answers can't change hands.
+- Giving up (deadline, caller gone) closes the connection, which is how the runtime learns to stop.
+- A request is written again only once, and only when a pooled connection turned out to be dead already.
+"""
+
+import asyncio
+from typing import cast
+
+import httptools
+
+from tidegate_api.wire import ErrorCode
+from tidegate_sidecar.errors import RequestError
+from tidegate_sidecar.ports import Done, RuntimeReply
+
+MAX_ANSWER_BYTES = 32 * 1024 * 1024
+
+
+class SocketExchange:
+    """One request to the runtime. `done` is called once, with the reply or an error, unless it is cancelled."""
+
+    __slots__ = ("connection", "connector", "deadline", "done", "payload")
+
+    def __init__(self, payload: bytes, deadline: float, done: Done) -> None:
+        self.payload = payload
+        self.deadline = deadline
+        self.done: Done | None = done
+        self.connection: RuntimeConnection | None = None
+        self.connector: asyncio.Task[None] | None = None
+
+    def finish(self, outcome: RuntimeReply | RequestError) -> None:
+        """Hand the outcome over."""
+        done, self.done = self.done, None
+        if done is not None:
+            done(outcome)
+
+    def cancel(self) -> None:
+        """Give up: nobody waits for the outcome."""
+        self.done = None
+        if self.connector is not None:
+            self.connector.cancel()
+        if self.connection is not None:
+            self.connection.cut()
+
+
+class RuntimeConnection(asyncio.Protocol):
+    """One connection; also the callbacks of its parser."""
+
+    __slots__ = (
+        "_body",
+        "_complete",
+        "_exchange",
+        "_headers",
+        "_keep_alive",
+        "_loop",
+        "_parser",
+        "_pool",
+        "_received_bytes",
+        "_served",
+        "_surplus",
+        "_timer",
+        "transport",
+    )
+
+    def __init__(self, pool: "RuntimeSocket") -> None:
+        self._pool = pool
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpResponseParser(self)
+        self.transport: asyncio.Transport | None = None
+        self._exchange: SocketExchange | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._headers: dict[bytes, bytes] = {}
+        self._body: list[bytes] = []
+        self._received_bytes = 0
+        self._served = False
+        self._complete = False
+        self._surplus = False
+        self._keep_alive = False
+
+    def try_send(self, exchange: SocketExchange) -> bool:
+        """Write a request; False when the connection has ended meanwhile."""
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            return False
+        self._exchange = exchange
+        exchange.connection = self
+        transport.write(exchange.payload)
+        if self._timer is None or self._timer.when() > exchange.deadline:
+            self._keep_watch(exchange.deadline)
+        return True
+
+    def cut(self, error: RequestError | None = None) -> None:
+        """Close, whatever is under way; whoever waits gets `error`."""
+        exchange, self._exchange = self._exchange, None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self.transport is not None:
+            self.transport.abort()
+        if exchange is not None and error is not None:
+            exchange.finish(error)
+
+    # --- deadline ----------------------------------------------------------------------------
+
+    def _keep_watch(self, deadline: float) -> None:
+        """Set the timer for `deadline`.
+
+        One that rings early finds out by itself and is set again. So ordinary traffic sets one timer for each
+        connection and period, not one for each request.
+        """
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(deadline, self._check_deadline)
+
+    def _check_deadline(self) -> None:
+        self._timer = None
+        if self._exchange is None:
+            return
+        if self._loop.time() < self._exchange.deadline:
+            self._keep_watch(self._exchange.deadline)
+        else:
+            self.cut(deadline_passed())
+
+    # --- transport and parser ----------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self.transport = cast("asyncio.Transport", transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Fail the request under way, or send it again when nothing of it can have arrived."""
+        self.transport = None
+        self._pool.discard(self)
+        nothing_sent = isinstance(exc, BrokenPipeError) and self._received_bytes == 0
+        if nothing_sent and self._served and self._exchange is not None:
+            exchange, self._exchange = self._exchange, None
+            self._pool.connect(exchange)
+        self.cut(runtime_gone("it closed the connection before it had answered"))
+
+    def data_received(self, data: bytes) -> None:
+        """Feed the parser and hand a complete answer over."""
+        if self._exchange is None:
+            self.cut()
+            return
+        self._received_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self.cut(runtime_gone(f"its answer is not HTTP: {error}"))
+            return
+        if self._surplus:
+            self.cut(runtime_gone("it answered more than it was asked"))
+        elif self._complete:
+            self._hand_over()
+        elif self._received_bytes > MAX_ANSWER_BYTES:
+            self.cut(runtime_gone(f"its answer exceeds {MAX_ANSWER_BYTES} bytes"))
+
+    def on_message_begin(self) -> None:
+        """Notice a second answer in the same bytes."""
+        self._surplus = self._complete
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Collect a header."""
+        self._headers[name.lower()] = value
+
+    def on_body(self, data: bytes) -> None:
+        """Collect a piece of the body."""
+        self._body.append(data)
+
+    def on_message_complete(self) -> None:
+        """Note that the answer is whole."""
+        self._complete = True
+        self._keep_alive = self._parser.should_keep_alive()
+
+    def _hand_over(self) -> None:
+        reply = RuntimeReply(self._parser.get_status_code(), self._headers, b"".join(self._body))
+        exchange, self._exchange = self._exchange, None
+        self._headers, self._body, self._received_bytes = {}, [], 0
+        self._complete, self._served = False, True
+        if exchange is None or not self._keep_alive:
+            self.cut()
+        else:
+            exchange.connection = None
+            self._pool.put_back(self)
+        if exchange is not None:
+            exchange.finish(reply)
+
+
+def runtime_gone(why: str) -> RequestError:
+    """Return the error for a runtime that can't be spoken to."""
+    message = f"the runtime of this pod can't be reached ({why}); try again"
+    return RequestError(ErrorCode.RELEASE_UNAVAILABLE, message, retry_after_seconds=1)
+
+
+def deadline_passed() -> RequestError:
+    """Return the error for an answer that did not come in time."""
+    return RequestError(
+        ErrorCode.DEADLINE_EXCEEDED, "no answer before the deadline; raise deadline_ms or limits.requestTimeout"
+    )
+
+
+class RuntimeSocket:
+    """A pool of connections to one runtime."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._loop = asyncio.get_running_loop()
+        self._idle: list[RuntimeConnection] = []
+
+    def search(self, body: bytes, *, deadline: float, done: Done) -> SocketExchange:
+        """Begin a search."""
+        return self.send(b"POST /v1/search", body, deadline=deadline, done=done)
+
+    def send(self, line: bytes, body: bytes, *, deadline: float, done: Done) -> SocketExchange:
+        """Begin a request; `line` is method and path. `done` is called later, never from here."""
+        payload = b"%b HTTP/1.1\r\nhost: runtime\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+        exchange = SocketExchange(payload % (line, len(body), body), deadline, done)
+        while self._idle:
+            if self._idle.pop().try_send(exchange):
+                return exchange
+        self.connect(exchange)
+        return exchange
+
+    def connect(self, exchange: SocketExchange) -> None:
+        """Send `exchange` over a new connection."""
+        exchange.connector = self._loop.create_task(self._connect(exchange))
+
+    def put_back(self, connection: RuntimeConnection) -> None:
+        """Keep a connection whose exchange ended cleanly."""
+        self._idle.append(connection)
+
+    def discard(self, connection: RuntimeConnection) -> None:
+        """Drop a connection that has ended."""
+        if connection in self._idle:
+            self._idle.remove(connection)
+
+    def close(self) -> None:
+        """Close every pooled connection."""
+        while self._idle:
+            self._idle.pop().cut()
+
+    async def _connect(self, exchange: SocketExchange) -> None:
+        try:
+            async with asyncio.timeout_at(exchange.deadline):
+                _, connection = await self._loop.create_unix_connection(lambda: RuntimeConnection(self), self._path)
+        except TimeoutError:
+            exchange.finish(deadline_passed())
+        except OSError as error:
+            exchange.finish(runtime_gone(error.strerror or "connection refused"))
+        else:
+            if not connection.try_send(exchange):
+                exchange.finish(runtime_gone("it closed a new connection at once"))

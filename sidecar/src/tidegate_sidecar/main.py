@@ -1,0 +1,158 @@
+"""The sidecar's composition root: reads the command line, builds the parts, runs until told to stop.
+
+    python -m tidegate_sidecar --config FILE --table FILE --runtime-socket PATH \
+        --listen HOST:PORT --state-listen HOST:PORT
+
+Exit codes: 0 drained after SIGTERM or SIGINT, 1 a port can't be listened on, 2 unusable configuration.
+"""
+
+import argparse
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import uvloop
+
+from tidegate_sidecar.adapters.files import TableFile
+from tidegate_sidecar.adapters.runtime_admin import SocketRuntimeAdmin
+from tidegate_sidecar.adapters.runtime_socket import RuntimeSocket
+from tidegate_sidecar.health import Health
+from tidegate_sidecar.http1 import FrontLimits, HttpServer
+from tidegate_sidecar.limits import InFlight
+from tidegate_sidecar.logs import set_up_logs
+from tidegate_sidecar.metrics import Recorder
+from tidegate_sidecar.proxy import Retrieval
+from tidegate_sidecar.releases import ReleaseKeeper
+from tidegate_sidecar.routes import public_routes, state_routes
+from tidegate_sidecar.settings import Settings, SettingsError, SettingsKeeper
+from tidegate_sidecar.tables import TableKeeper
+
+logger = logging.getLogger(__name__)
+
+# A request whose own deadline did not end it is a fault of ours; it is cut after this much more.
+ANSWER_MARGIN_SECONDS = 2.0
+STATE_DRAIN_SECONDS = 1.0
+# A query may be written with six characters a byte (\u0041); the rest of a body is filters.
+BODY_BYTES_BESIDE_QUERY = 65_536
+BODY_BYTES_PER_QUERY_BYTE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The command line."""
+
+    config: Path
+    table: Path
+    runtime_socket: str
+    listen: Address
+    state_listen: Address
+
+
+def front_limits(settings: Settings) -> FrontLimits:
+    """Return the bounds of the front that follow from the pipeline's limits."""
+    limits = settings.config.limits
+    return replace(
+        FrontLimits(),
+        max_body_bytes=BODY_BYTES_BESIDE_QUERY + BODY_BYTES_PER_QUERY_BYTE * limits.max_query_bytes,
+        answer_seconds=limits.request_timeout_ms / 1000 + ANSWER_MARGIN_SECONDS,
+    )
+
+
+async def serve(options: Options, stop: asyncio.Event, on_listening: Callable[[int, int], None]) -> None:
+    """Serve until `stop` is set, then drain. `on_listening` is told the public port and the one for state.
+
+    Raises:
+        SettingsError: the configuration can't be used.
+        OSError: a port can't be listened on.
+    """
+    settings = SettingsKeeper(options.config)
+    pipeline = settings.current.config.pipeline
+    socket = RuntimeSocket(options.runtime_socket)
+    recorder, in_flight = Recorder(pipeline), InFlight()
+    releases = ReleaseKeeper(SocketRuntimeAdmin(socket), in_flight)
+    tables = TableKeeper(pipeline, on_change=releases.wake)
+    health = Health(settings=settings, tables=tables, releases=releases, recorder=recorder)
+    retrieval = Retrieval(
+        settings=lambda: settings.current,
+        table=tables.index,
+        searcher=socket,
+        in_flight=in_flight,
+        recorder=recorder,
+        on_unavailable=releases.wake,
+    )
+    public = HttpServer(public_routes(retrieval, health), limits=front_limits(settings.current))
+    state = HttpServer(state_routes(health, recorder))
+    on_listening(
+        await public.start(options.listen.host, options.listen.port),
+        await state.start(options.state_listen.host, options.state_listen.port),
+    )
+    async with asyncio.TaskGroup() as group:
+        followers = [
+            group.create_task(settings.follow(lambda fresh: public.set_limits(front_limits(fresh)))),
+            group.create_task(TableFile(options.table).follow(tables.offer)),
+            group.create_task(releases.follow(tables.wanted)),
+        ]
+        await stop.wait()
+        logger.info("draining")
+        await public.drain(front_limits(settings.current).answer_seconds)
+        for follower in followers:
+            follower.cancel()
+    await state.drain(STATE_DRAIN_SECONDS)
+    socket.close()
+
+
+async def _run(options: Options) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await serve(
+        options,
+        stop,
+        lambda port, state_port: logger.info("listening", extra={"port": port, "state_port": state_port}),
+    )
+    logger.info("stopped")
+
+
+def parse_arguments(arguments: Sequence[str] | None = None) -> Options:
+    """Return the command line's options; exits with 2 when they are wrong."""
+    parser = argparse.ArgumentParser(prog="tidegate_sidecar", description="Routes queries to releases of a pipeline.")
+    parser.add_argument("--config", required=True, type=Path, help="SidecarConfig as JSON; reloaded on change")
+    parser.add_argument("--table", required=True, type=Path, help="RoutingTable as JSON; the newest version is obeyed")
+    parser.add_argument("--runtime-socket", required=True, help="Unix socket of the runtime")
+    parser.add_argument("--listen", default="0.0.0.0:8080", type=address, help="public HOST:PORT")
+    parser.add_argument("--state-listen", default="0.0.0.0:8081", type=address, help="state and metrics")
+    return Options(**vars(parser.parse_args(arguments)))
+
+
+def address(text: str) -> Address:
+    """Parse HOST:PORT; an IPv6 host stands in brackets."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT")
+    return Address(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the sidecar and return its exit code."""
+    options = parse_arguments(arguments)
+    set_up_logs()
+    try:
+        uvloop.run(_run(options))
+    except SettingsError as error:
+        logger.error("unusable configuration", extra={"reason": str(error)})
+        return 2
+    except OSError as error:
+        logger.error("can't listen", extra={"reason": str(error)})
+        return 1
+    return 0
