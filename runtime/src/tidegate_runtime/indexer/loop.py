@@ -102,6 +102,8 @@ class IndexLoop:
             self._parts.roster.adopt(config)
             self._parts.sources.adopt(config)
             self._report.adopted(config)
+            for revision in self._parts.roster.in_order():
+                revision.retry_at = None
             self._adopted, self._unfinished = config, True
         look = self._parts.sources.look(config)
         if self._unfinished or look.changed or self._retry_due():
@@ -133,10 +135,12 @@ class IndexLoop:
 
     def _attempt(self, revision: LiveRevision, work: Callable[[LiveRevision], Outcome]) -> Outcome:
         """Work on a revision; what stops it is told with it and tried again later."""
-        if revision.retry_at is not None and revision.retry_at > self._now():
-            return Outcome.BLOCKED
+        if revision.retry_at is not None:
+            if revision.retry_at > self._now():
+                return Outcome.BLOCKED
+            revision.retry_at, revision.message = None, ""
         try:
-            outcome = work(revision)
+            return work(revision)
         except _OBSTACLES as error:
             _logger.warning("revision %s is stopped: %s", revision.name, error)
             if revision.writer is None and not isinstance(error, StoreFullError):
@@ -144,8 +148,6 @@ class IndexLoop:
             revision.message = str(error)
             revision.retry_at = self._now() + revision.backoff.failed()
             return Outcome.BLOCKED
-        revision.retry_at = None
-        return outcome
 
     def _open(self, revision: LiveRevision) -> Outcome:
         self._parts.roster.writer(revision)

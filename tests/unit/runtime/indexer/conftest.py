@@ -11,11 +11,12 @@ import pytest
 
 from tidegate_api.config import IndexerConfig, IndexerState, RevisionConfig, RevisionState, SourceConfig, VolumeFrom
 from tidegate_api.shape import ALGORITHMS, ChunkingShape, EmbedderFingerprint, RevisionShape
+from tidegate_runtime.errors import StoreFullError
 from tidegate_runtime.indexer.loop import IndexLoop, Parts
 from tidegate_runtime.indexer.report import Report
 from tidegate_runtime.indexer.roster import Roster
 from tidegate_runtime.indexer.snapshot import SourceReader
-from tidegate_runtime.indexer.state import StateFile
+from tidegate_runtime.indexer.state import KeptState, StateFile
 from tidegate_runtime.indexer.watching import SourceWatch
 from tidegate_runtime.models.fake import FAKE_FINGERPRINT, FakeEmbedder
 from tidegate_runtime.ports import (
@@ -142,6 +143,17 @@ class FakeStore:
         self.dropped.append(name)
 
 
+class FakeStateFile(StateFile):
+    """A state file on a volume that may be full."""
+
+    full = False
+
+    def write(self, state: KeptState) -> None:
+        if self.full:
+            raise StoreFullError("no room to write state.json; enlarge the volume")
+        super().write(state)
+
+
 class CountingEmbedder(FakeEmbedder):
     """Counts what it embeds; texts that hold `poison` come out without a direction."""
 
@@ -194,7 +206,8 @@ class World:
 
     def start(self) -> None:
         """Start a loop, as a new process would; the store and the folders are as they were."""
-        roster = Roster(self.store, file=StateFile(self.root), now=self.clock.now)
+        self.state_file = FakeStateFile(self.root)
+        roster = Roster(self.store, file=self.state_file, now=self.clock.now)
         parts = Parts(
             configs=self.configs,
             sources=SourceWatch(SourceReader(), watch=self.watch, monotonic=self.clock.monotonic),

@@ -149,6 +149,30 @@ def test_a_new_start_goes_on_after_the_last_commit(world: Any, shape: Any) -> No
     assert len(world.embedder.embedded) <= 1.1 * (150 - 64)
 
 
+@pytest.mark.parametrize("batch", [2, 10, 20], ids=["10 %", "50 %", "99 %"])
+def test_a_kill_repeats_at_most_one_batch(world: Any, shape: Any, batch: int) -> None:
+    count = 20 * 64
+    world.write("all.jsonl", "".join(f'{{"id": "{n}", "text": "words of document {n}"}}\n' for n in range(count)))
+    world.configure(shape())
+    writer = world.store.open(world.configs.config.revisions[0])
+
+    def dies(upserts: Sequence[DocumentRecord]) -> None:
+        if upserts and len(writer.commits) == batch - 1:
+            raise KilledError
+
+    writer.before_commit = dies
+    with pytest.raises(KilledError):
+        world.tick()
+    assert len(writer.records) == (batch - 1) * 64
+    writer.before_commit = lambda _: None
+    world.start()
+
+    world.tick()
+
+    assert (len(writer.records), world.revision.phase) == (count, "Ready")
+    assert len(world.embedder.embedded) <= 1.1 * count
+
+
 def test_rules_of_a_source_reach_the_store_without_embedding(world: Any, shape: Any) -> None:
     documents(world, 2)
     world.configure(shape())

@@ -338,6 +338,60 @@ def test_a_full_volume_pauses_the_build_and_leaves_the_serving_revision_alone(wo
     assert len(writer.records) == 101
 
 
+def test_a_full_volume_is_no_longer_told_once_the_build_goes_on(world: Any, shape: Any) -> None:
+    documents(world, 200)
+    world.configure(shape())
+    writer = world.store.open(world.configs.config.revisions[0])
+
+    def full_once(upserts: Sequence[DocumentRecord]) -> None:
+        writer.before_commit = lambda _: None
+        raise StoreFullError("full")
+
+    writer.before_commit = full_once
+    world.tick()
+    assert world.revision.message == "full"
+    told: list[tuple[str, str]] = []
+    writer.before_commit = lambda _: told.append((world.revision.phase, world.revision.message))
+
+    world.tick(seconds=1)
+
+    assert ("Building", "") in told
+    assert ("Building", "full") not in told[2:]
+
+
+def test_a_new_config_tries_again_at_once(world: Any, shape: Any) -> None:
+    documents(world, 1)
+    world.configure(shape())
+    writer = world.store.open(world.configs.config.revisions[0])
+
+    def full(upserts: Sequence[DocumentRecord]) -> None:
+        raise StoreFullError("full")
+
+    writer.before_commit = full
+    for _ in range(10):
+        world.tick(seconds=30)
+    writer.before_commit = lambda _: None
+
+    world.configure(shape(), sync="try again")
+    world.tick()
+
+    assert (world.revision.phase, world.revision.message) == ("Ready", "")
+
+
+def test_a_volume_without_room_for_the_notes_stops_everything_and_says_so(world: Any, shape: Any) -> None:
+    built(world, shape)
+
+    world.state_file.full = True
+    world.configure(shape(), shape(size_tokens=20))
+    state = world.tick()
+    assert state.message == "no room to write state.json; enlarge the volume"
+    assert [revision.phase for revision in state.revisions] == ["Ready"]
+
+    world.state_file.full = False
+    state = world.tick(seconds=1)
+    assert (state.message, len(state.revisions)) == ("", 2)
+
+
 def test_pauses_grow_while_the_volume_stays_full(world: Any, shape: Any) -> None:
     documents(world, 1)
     world.configure(shape())

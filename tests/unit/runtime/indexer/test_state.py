@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_runtime.errors import StateVersionError
+from tidegate_runtime.errors import StateVersionError, StoreFullError
 from tidegate_runtime.indexer.state import FolderBusyError, KeptRevision, KeptState, StateFile, claimed
 
 
@@ -40,6 +40,17 @@ def test_a_damaged_file_is_refused_with_the_next_step(tmp_path: Path, content: s
 
     with pytest.raises(StateVersionError, match="is damaged; remove it together with the folders beside it"):
         StateFile(tmp_path).read()
+
+
+def test_a_full_volume_leaves_what_was_there(tmp_path: Path) -> None:
+    file = StateFile(tmp_path)
+    file.write(KeptState(knowledge_base="kb"))
+    (tmp_path / "state.new").symlink_to("/dev/full")
+
+    with pytest.raises(StoreFullError, match="no room to write .*; enlarge the volume or free space on it"):
+        file.write(KeptState(knowledge_base="other"))
+
+    assert file.read() == KeptState(knowledge_base="kb")
 
 
 def test_a_second_indexer_is_told_who_holds_the_folder(tmp_path: Path) -> None:
