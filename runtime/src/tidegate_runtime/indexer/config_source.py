@@ -37,6 +37,30 @@ def config_problem(config: IndexerConfig) -> str | None:
     return None
 
 
+def understood(content: bytes, *, place: str) -> tuple[IndexerConfig | None, str]:
+    """Return the config in a document, or None and why it is not obeyed."""
+    try:
+        config = IndexerConfig.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the document"
+        return None, f"{place}: {field}: {first['msg']}; the last good one stays in force"
+    problem = config_problem(config)
+    return (None, f"{place}: {problem}; the last good one stays in force") if problem else (config, "")
+
+
+def understood(content: bytes, *, place: str) -> tuple[IndexerConfig | None, str]:
+    """Return the config that `content` holds, or None and why it cannot be obeyed."""
+    try:
+        config = IndexerConfig.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the document"
+        return None, f"{place}: {field}: {first['msg']}; the last good one stays in force"
+    problem = config_problem(config)
+    return (None, f"{place}: {problem}; the last good one stays in force") if problem else (config, "")
+
+
 class ConfigSource(Protocol):
     """Tells what should be true now."""
 
@@ -79,16 +103,6 @@ class FileConfigSource:
         return self._config
 
     def _take(self, content: bytes) -> None:
-        try:
-            config = IndexerConfig.model_validate_json(content)
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"]) or "the document"
-            self._problem = f"config {self._path}: {field}: {first['msg']}; the last good one stays in force"
-            return
-        problem = config_problem(config)
-        self._problem = f"config {self._path}: {problem}; the last good one stays in force" if problem else ""
-        if problem:
-            return
-        if config != self._config:
+        config, self._problem = understood(content, place=f"config {self._path}")
+        if config is not None and config != self._config:
             self._config = config
