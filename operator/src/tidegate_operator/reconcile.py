@@ -17,10 +17,12 @@ from tidegate_operator.core.kinds import Kind, ref_of
 from tidegate_operator.core.observed import Refusal
 from tidegate_operator.core.plan import Act, Action, Create, Decide, Delete, Plan, Rest
 from tidegate_operator.core.planner_kb import plan_knowledge_base
+from tidegate_operator.core.planner_rp import plan_pipeline
 from tidegate_operator.core.platform import Platform
 from tidegate_operator.errors import NameConflictError, RefusedError, StaleError
 from tidegate_operator.observe import Memory
 from tidegate_operator.observe_kb import observe_knowledge_base
+from tidegate_operator.observe_rp import observe_pipeline
 from tidegate_operator.ports import Clock, ClusterReader, ClusterWriter, Planes
 
 logger = logging.getLogger(__name__)
@@ -65,7 +67,12 @@ class Reconciler:
         match key.kind:
             case Kind.KNOWLEDGE_BASE:
                 knowledge = await observe_knowledge_base(self._cluster, self._planes, key, memory, now)
-                plan = plan_knowledge_base(knowledge, self._platform, now) if knowledge is not None else None
+                plan: Plan | None = (
+                    plan_knowledge_base(knowledge, self._platform, now) if knowledge is not None else None
+                )
+            case Kind.RETRIEVAL_PIPELINE:
+                pipeline = await observe_pipeline(self._cluster, self._planes, key, memory, now)
+                plan = plan_pipeline(pipeline, self._platform, now) if pipeline is not None else None
             case _:
                 raise AssertionError(f"{key.kind} is not a kind of key")
         if plan is None:

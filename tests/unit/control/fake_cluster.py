@@ -30,7 +30,7 @@ class FakeCluster:
         # Returns why a manifest is refused, as admission or quota would.
         self.refuse: Callable[[Manifest], str | None] = lambda _: None
         self._applied: dict[tuple[Ref, str], Manifest] = {}
-        self._version = 0
+        self.version = 0
         self._uid = 0
 
     @property
@@ -157,8 +157,8 @@ class FakeCluster:
         return copy.deepcopy(made)
 
     def _touch(self, manifest: Manifest) -> None:
-        self._version += 1
-        manifest["metadata"]["resourceVersion"] = str(self._version)
+        self.version += 1
+        manifest["metadata"]["resourceVersion"] = str(self.version)
 
 
 def _managers(before: Manifest, manager: str) -> list[Manifest]:

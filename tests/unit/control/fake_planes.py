@@ -50,9 +50,10 @@ class FakePlanes:
     failed: dict[str, str] = field(default_factory=dict)  # revisions that could not be built
     silent: bool = False  # nobody answers
     stale: set[str] = field(default_factory=set)  # pods that have not seen the newest table
-    loading: set[str] = field(default_factory=set)  # releases that are not warm yet
-    broken: dict[str, str] = field(default_factory=dict)  # releases that cannot be opened
+    warm: set[str] | None = None  # the releases that are loaded; None = all
+    broken: str = ""  # why the others cannot be opened; empty = they are being loaded
     polls: int = 0
+    _obeyed: dict[Ref, dict[str, str]] = field(default_factory=dict)  # what pods go on with when it is gone
 
     async def indexer(self, namespace: str, knowledge_base: str) -> IndexerState | None:
         self.polls += 1
@@ -92,9 +93,10 @@ class FakePlanes:
     def _sidecar(self, pod: str) -> SidecarState:
         manifest = next(item for item in self.cluster.of_kind(Kind.POD) if item["metadata"]["name"] == pod)
         labels, namespace = manifest["metadata"]["labels"], manifest["metadata"]["namespace"]
-        data = self.cluster.objects[Ref(Kind.CONFIG_MAP, namespace, f"{labels['tidegate.dev/pipeline']}-routing")][
-            "data"
-        ]
+        ref = Ref(Kind.CONFIG_MAP, namespace, f"{labels['tidegate.dev/pipeline']}-routing")
+        if ref in self.cluster.objects:
+            self._obeyed[ref] = self.cluster.objects[ref]["data"]
+        data = self._obeyed[ref]
         if "routing.json" not in data:
             return SidecarState(process="p1", message="no table")
         table = RoutingTable.model_validate_json(data["routing.json"])
@@ -110,9 +112,9 @@ class FakePlanes:
         )
 
     def _release(self, name: str) -> ReleaseState:
-        if name in self.broken:
-            return ReleaseState(name=name, phase="Failed", message=self.broken[name])
-        return ReleaseState(name=name, phase="Loading" if name in self.loading else "Warm")
+        if self.warm is None or name in self.warm:
+            return ReleaseState(name=name, phase="Warm")
+        return ReleaseState(name=name, phase="Failed" if self.broken else "Loading", message=self.broken)
 
 
 @dataclass

@@ -40,15 +40,18 @@ class Rig:
         self.reconciler = Reconciler(cluster=self.cluster, planes=self.planes, clock=self.clock, platform=self.platform)
 
     async def settle(self, *keys: Key, rounds: int = 30) -> None:
-        """Reconcile until a whole round writes nothing."""
+        """Reconcile and let pods follow until a whole round changes nothing."""
         for _ in range(rounds):
-            before = len(self.cluster.writes)
+            before = self._activity()
             for key in keys or (DOCS,):
                 await self.reconciler(key)
             self.controllers.run()
-            if len(self.cluster.writes) == before:
+            if self._activity() == before:
                 return
         raise AssertionError(f"never at rest; last writes: {self.cluster.writes[-6:]}")
+
+    def _activity(self) -> tuple[int, int, int]:
+        return len(self.cluster.writes), self.cluster.version, len(self.cluster.objects)
 
     def get(self, kind: Kind, name: str) -> Manifest:
         return self.cluster.objects[Ref(kind, "acme", name)]
@@ -102,3 +105,34 @@ def knowledge_base(name: str = "docs", *, size_tokens: int = 200, **spec: object
             **spec,
         },
     }
+
+
+def pipeline(name: str = "desk", *, top_k: int = 50, **spec: object) -> Manifest:
+    """Return a RetrievalPipeline over the knowledge base docs."""
+    return {
+        "apiVersion": "tidegate.dev/v1alpha1",
+        "kind": "RetrievalPipeline",
+        "metadata": {"name": name, "namespace": "acme"},
+        "spec": {
+            "knowledgeBases": [{"name": "docs"}],
+            "auth": {"anonymous": {}},
+            "nodes": [{"name": "lexical", "type": "bm25", "with": {"topK": top_k}}],
+            "output": "lexical",
+            **spec,
+        },
+    }
+
+
+def policy(name: str = "desk", *, steps: list[Manifest] | None = None, **spec: object) -> Manifest:
+    """Return a RoutingPolicy for the pipeline desk."""
+    return {
+        "apiVersion": "tidegate.dev/v1alpha1",
+        "kind": "RoutingPolicy",
+        "metadata": {"name": name, "namespace": "acme"},
+        "spec": {"pipeline": {"name": "desk"}, "rollout": {"steps": steps or []}, **spec},
+    }
+
+
+def secret(name: str) -> Manifest:
+    """Return a Secret."""
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "acme"}, "data": {}}

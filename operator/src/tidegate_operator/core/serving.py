@@ -1,0 +1,164 @@
+"""What pods hold, what the table says and which objects carry it, for one state of a rollout."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import PurePosixPath
+
+from tidegate_api.config import RoutingTable, SidecarConfig
+from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipelineSpec, RolloutStatus
+from tidegate_operator.core.children import Wanted
+from tidegate_operator.core.desired import PipelineIdentity, sidecar_config
+from tidegate_operator.core.kinds import Kind
+from tidegate_operator.core.names import Label
+from tidegate_operator.core.observed import Live, Ownership
+from tidegate_operator.core.observed_rp import PipelineWorld
+from tidegate_operator.core.plan import Delete
+from tidegate_operator.core.platform import Platform
+from tidegate_operator.core.render.pipeline import pipeline_children
+from tidegate_operator.core.render.pipeline_deployment import AUTH_PATHS, PipelinePod
+from tidegate_operator.core.render.routing_config import numbered, routing_config_map
+from tidegate_operator.core.rollout import RolloutFacts, in_window
+from tidegate_operator.core.routing import (
+    SWITCH_SECONDS,
+    Held,
+    held_releases,
+    needed_deployments,
+    public_deployment,
+    switched_for,
+    table_of,
+)
+from tidegate_operator.core.ruling import Ruling
+from tidegate_operator.core.warmth import behind_table
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """What a state comes to in the cluster."""
+
+    held: Held | None
+    table: RoutingTable | None
+    sidecar: SidecarConfig
+    children: tuple[Wanted, ...]
+    removals: tuple[Delete, ...]
+
+    @property
+    def held_names(self) -> frozenset[str]:
+        """Return the names of the releases that pods hold."""
+        return frozenset(self.held.releases) if self.held is not None else frozenset()
+
+
+def held_by(
+    world: PipelineWorld, state: RolloutStatus, facts: RolloutFacts, rules: Ruling, now: datetime
+) -> Held | None:
+    """Return the releases that pods hold in a state.
+
+    Without a policy an earlier release is kept warm only where it costs no pods of its own.
+    """
+    window = in_window(state, facts, now)
+    front = world.frozen.get(state.stable)
+    if rules.view is None and front is not None:
+        here = front.release.deployment
+        window = tuple(name for name in window if facts.releases[name].deployment == here)
+    return held_releases(state, world.frozen, window=window, policy=rules.in_force)
+
+
+def table_for(world: PipelineWorld, held: Held | None, state: RolloutStatus, rules: Ruling) -> RoutingTable | None:
+    """Return the table of a state under its number: the live one when the content is the same."""
+    if held is None:
+        return None
+    identity = PipelineIdentity(name=world.meta.name, namespace=world.meta.namespace, uid=world.meta.uid)
+    table = table_of(held, state, identity, policy=rules.in_force)
+    reported = [state.table_version for state in world.sidecars.values()]
+    return numbered(table, world.table, known_versions=[world.status.routing.version, *reported])
+
+
+def acknowledged(world: PipelineWorld, table: RoutingTable | None) -> bool:
+    """Return whether a table is written and every ready pod obeys it."""
+    if table is None or world.table is None or table.version != world.table.version:
+        return False
+    return not behind_table(world, table)
+
+
+def front_of(
+    world: PipelineWorld,
+    spec: RetrievalPipelineSpec,
+    state: RolloutStatus,
+    *,
+    facts: RolloutFacts,
+    rules: Ruling,
+    platform: Platform,
+    now: datetime,
+) -> Front:
+    """Return what the cluster should hold for a state."""
+    held = held_by(world, state, facts, rules, now)
+    table = table_for(world, held, state, rules)
+    sidecar = sidecar_config(
+        spec,
+        pipeline=world.meta.name,
+        namespace=world.meta.namespace,
+        auth_paths={member: PurePosixPath(path) for member, path in AUTH_PATHS.items()},
+    )
+    routing = routing_config_map(
+        world.children.owner, table=table, sidecar=sidecar, accepted=spec, policy=rules.in_force
+    )
+    public = None
+    if held is not None:
+        public = public_deployment(world, held, state, acknowledged=acknowledged(world, table), now=now)
+    run, stop = _deployments(world, spec, held, state, public=public, now=now)
+    children = pipeline_children(
+        spec,
+        world.children,
+        routing=routing,
+        pods=[_pod(world, spec, deployment, releases, platform) for deployment, releases in run.items()],
+        public=public,
+        operator_namespace=platform.operator_namespace,
+    )
+    return Front(held, table, sidecar, tuple(children), tuple(Delete(live.ref, live.uid) for live in stop))
+
+
+def _deployments(
+    world: PipelineWorld,
+    spec: RetrievalPipelineSpec,
+    held: Held | None,
+    state: RolloutStatus,
+    *,
+    public: str | None,
+    now: datetime,
+) -> tuple[dict[str, tuple[str, ...]], list[Live]]:
+    """Return the Deployments to run, with the releases each holds, and those to stop.
+
+    `update: Replace` stops the old pods first, because the new ones need what they hold; else a
+    Deployment stops when nothing it holds is needed and its traffic has moved away and drained.
+    """
+    needed = needed_deployments(held) if held is not None else {}
+    live = _live_deployments(world)
+    if held is not None and spec.runtime.update == "Replace" and state.candidate in held.releases:
+        coming = held.releases[state.candidate].deployment
+        others = [each for hash_, each in live.items() if hash_ != coming]
+        gone = not others and not any(pod.deployment != coming for pod in world.pods)
+        return ({coming: needed[coming]} if gone else {}), [each for each in others if not each.deleting]
+    drained = switched_for(state, now) >= timedelta(seconds=SWITCH_SECONDS)
+    idle = [each for hash_, each in live.items() if hash_ not in needed and hash_ != public and not each.deleting]
+    return needed, idle if drained else []
+
+
+def _live_deployments(world: PipelineWorld) -> dict[str, Live]:
+    owner = world.children.owner
+    return {
+        live.labels.get(Label.DEPLOYMENT, ""): live
+        for ref, live in world.children.live.items()
+        if ref.kind is Kind.DEPLOYMENT and live.ownership(owner) is Ownership.OURS
+    }
+
+
+def _pod(
+    world: PipelineWorld, spec: RetrievalPipelineSpec, deployment: str, releases: tuple[str, ...], platform: Platform
+) -> PipelinePod:
+    frozen = world.frozen[releases[0]]
+    return PipelinePod(
+        deployment=deployment,
+        images=frozen.images,
+        pull_policy=platform.pull_policy,
+        knowledge_bases=tuple(sorted(frozen.release.pipeline.knowledge_bases)),
+        spec=spec,
+    )

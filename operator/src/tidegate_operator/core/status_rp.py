@@ -1,0 +1,266 @@
+"""What a RetrievalPipeline's status says: releases, figures, conditions."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tidegate_api.conditions import ConditionType, Reason, Statement, Truth, timestamp
+from tidegate_api.v1alpha1.retrievalpipeline import (
+    IndexRevision,
+    ReleaseStatus,
+    ReleaseVersions,
+    RetrievalPipelineSpec,
+    RolloutStatus,
+)
+from tidegate_operator.core.kinds import Kind, Ref
+from tidegate_operator.core.names import release_object_name
+from tidegate_operator.core.observed import Refusal
+from tidegate_operator.core.observed_rp import PipelineWorld
+from tidegate_operator.core.policies import Verdict
+from tidegate_operator.core.rejection import rejection_of
+from tidegate_operator.core.releases import Desired, Waits
+from tidegate_operator.core.rollout import Phase
+from tidegate_operator.core.workloads import Workload, first_trouble
+
+RELEASES_SHOWN = 20
+EXPIRED = "Expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far the newest generation is in force."""
+
+    ready: Truth
+    reason: str
+    message: str = ""
+    stalled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the planner has found out beside the world itself."""
+
+    spec: RetrievalPipelineSpec | None
+    verdict: Verdict | None
+    conflicts: tuple[Ref, ...]
+    refusals: tuple[Refusal, ...]
+    wanted: Desired | Waits | None
+    state: RolloutStatus
+    settled: bool  # every write is done, every pod obeys table and settings, every Deployment is rolled out
+    candidate_failure: str
+    suspended: bool
+
+    @property
+    def desired(self) -> str:
+        """Return the release that the spec asks for; empty while there is none."""
+        return self.wanted.name if isinstance(self.wanted, Desired) else ""
+
+
+def release_entries(
+    world: PipelineWorld, state: RolloutStatus, *, held: frozenset[str], warm: frozenset[str], expired: frozenset[str]
+) -> list[ReleaseStatus]:
+    """Return the releases that exist and those that did, newest first."""
+    known = {entry.name: entry for entry in world.status.releases}
+    entries = [_entry(world, name, state, held=held, warm=warm, expired=expired) for name in world.frozen]
+    gone = [known[name].model_copy(update={"phase": EXPIRED}) for name in known.keys() - world.frozen.keys()]
+    newest = sorted([*entries, *gone], key=lambda each: (each.phase != EXPIRED, each.created_at or "", each.name))
+    shown = newest[::-1][:RELEASES_SHOWN]
+    return sorted(shown, key=lambda each: (each.created_at or "", each.name), reverse=True)
+
+
+def _entry(
+    world: PipelineWorld,
+    name: str,
+    state: RolloutStatus,
+    *,
+    held: frozenset[str],
+    warm: frozenset[str],
+    expired: frozenset[str],
+) -> ReleaseStatus:
+    release = world.frozen[name].release
+    object_name = release_object_name(world.meta.name, name)
+    live = world.children.get(Ref(Kind.CONTROLLER_REVISION, world.meta.namespace, object_name))
+    served = next((entry for entry in state.history if entry.release == name), None)
+    created = live.created_at if live is not None else None
+    return ReleaseStatus(
+        name=name,
+        pipeline_revision=release.pipeline.revision(),
+        index_revisions=[
+            IndexRevision(knowledge_base=index.knowledge_base, revision=index.revision) for index in release.indexes
+        ],
+        versions=ReleaseVersions(runtime=release.versions.runtime, sidecar=release.versions.sidecar),
+        phase=_phase(name, state, held=held, warm=warm, expired=expired),
+        created_at=timestamp(created) if created is not None else None,
+        served_from=served.from_ if served is not None else None,
+        served_until=served.until if served is not None else None,
+    )
+
+
+def _phase(
+    name: str, state: RolloutStatus, *, held: frozenset[str], warm: frozenset[str], expired: frozenset[str]
+) -> str:
+    if name == state.stable:
+        return "Serving"
+    if name in expired:
+        return EXPIRED
+    if name in held:
+        return "Warm" if name in warm else "Preparing"
+    return "Cold"
+
+
+# --- conditions -----------------------------------------------------------------------------------
+
+
+def statements(world: PipelineWorld, facts: Facts) -> Iterator[Statement]:
+    """Yield every condition that holds."""
+    standing = _standing(world, facts)
+    verdict = facts.verdict or _refused(facts)
+    yield Statement(ConditionType.READY, standing.ready, standing.reason, standing.message)
+    yield (
+        Statement(ConditionType.ACCEPTED, "True", Reason.ACCEPTED)
+        if verdict is None
+        else Statement(ConditionType.ACCEPTED, "False", verdict.reason, verdict.message)
+    )
+    yield _available(world, facts)
+    if standing.stalled:
+        yield Statement(ConditionType.STALLED, "True", standing.reason, standing.message)
+    elif standing.ready != "True":
+        yield Statement(ConditionType.RECONCILING, "True", standing.reason, standing.message)
+    done = bool(facts.desired) and facts.desired == facts.state.stable
+    yield Statement(
+        ConditionType.ROLLOUT_COMPLETED, "True" if done else "False", Reason.COMPLETED if done else Reason.PROGRESSING
+    )
+    if (worse := _degraded(world, facts)) is not None:
+        yield Statement(ConditionType.DEGRADED, "True", worse.reason, worse.message)
+
+
+def _standing(world: PipelineWorld, facts: Facts) -> Standing:
+    for judge in (_blocked, _held_back, _in_force, _early_enough, _candidate_in_trouble, _policy_decides):
+        if (standing := judge(world, facts)) is not None:
+            return standing
+    return _under_way(world, facts)
+
+
+def _blocked(_: PipelineWorld, facts: Facts) -> Standing | None:
+    """Somebody has to act before anything can move."""
+    if (verdict := facts.verdict or _refused(facts)) is not None:
+        return Standing("False", verdict.reason, verdict.message, stalled=True)
+    if facts.conflicts:
+        message = f"{facts.conflicts[0]} exists and is not ours; rename or remove it, nothing of it was changed"
+        return Standing("False", Reason.NAME_CONFLICT, message, stalled=True)
+    if facts.suspended:
+        return Standing("True", Reason.SUSPENDED, "spec.suspend is set: nothing changes, what serves goes on")
+    if isinstance(facts.wanted, Waits) and facts.wanted.blocked:
+        return Standing("False", facts.wanted.reason, facts.wanted.message, stalled=True)
+    return None
+
+
+def _held_back(_: PipelineWorld, facts: Facts) -> Standing | None:
+    """What the spec asks for was rejected."""
+    if not isinstance(facts.wanted, Desired) or facts.desired == facts.state.stable:
+        return None
+    rejection = rejection_of(facts.wanted.frozen.release, facts.state.rejected)
+    if rejection is None:
+        return None
+    own = rejection.release == facts.desired
+    what = facts.desired if own else f"{facts.desired} contains what was rejected with {rejection.release}: it"
+    message = f"{what} was rejected ({rejection.reason}); change the spec, or ask for a retry"
+    return Standing("False", Reason.ROLLED_BACK if own else Reason.CONTAINS_REJECTED, message, stalled=True)
+
+
+def _in_force(world: PipelineWorld, facts: Facts) -> Standing | None:
+    if not facts.desired or facts.desired != facts.state.stable or facts.state.candidate:
+        return None
+    workload = _serving(world, facts)
+    if workload is None or (workload.ready == 0 and workload.desired > 0):
+        return None
+    return Standing("True", Reason.IN_FORCE) if facts.settled and workload.current else None
+
+
+def _policy_decides(world: PipelineWorld, facts: Facts) -> Standing | None:
+    """A rollout that gathers evidence or waits for a person is where its policy lets it be."""
+    state, workload = facts.state, _serving(world, facts)
+    if state.step is None or workload is None or workload.ready == 0:
+        return None
+    if facts.spec is not None and facts.spec.ready_policy == "Completed":
+        return None
+    if state.phase == Phase.PAUSED:
+        return Standing(
+            "True", Reason.PAUSED, f"{state.candidate} waits at step {state.step.name} until it is promoted"
+        )
+    return Standing("True", Reason.PROGRESSING, f"{state.candidate} is at step {state.step.name}")
+
+
+def _early_enough(world: PipelineWorld, facts: Facts) -> Standing | None:
+    workload = _serving(world, facts)
+    if facts.spec is None or facts.spec.ready_policy != "Serving" or workload is None or workload.ready == 0:
+        return None
+    return Standing("True", Reason.SERVING, "an accepted release serves; the newest one is being prepared")
+
+
+def _candidate_in_trouble(world: PipelineWorld, facts: Facts) -> Standing | None:
+    """Pods that should become ready do not; the ones that serve go on."""
+    if facts.candidate_failure:
+        message = f"{facts.state.candidate or facts.state.stable} cannot be opened: {facts.candidate_failure}"
+        return Standing("False", Reason.RELEASE_FAILED, message, stalled=True)
+    for name in (facts.state.candidate, facts.state.stable):
+        if name in world.frozen:
+            deployment = world.frozen[name].release.deployment
+            trouble = first_trouble(world.workload(deployment), world.pods_of(deployment))
+            if trouble is not None:
+                return Standing("False", trouble.reason, f"pods of {name} do not run: {trouble.message}", stalled=True)
+    return None
+
+
+def _under_way(world: PipelineWorld, facts: Facts) -> Standing:
+    if isinstance(facts.wanted, Waits):
+        return Standing("Unknown", facts.wanted.reason, facts.wanted.message)
+    if facts.state.candidate:
+        return Standing("Unknown", Reason.PREPARING_RELEASE, f"{facts.state.candidate} is being loaded by its pods")
+    if facts.desired != facts.state.stable:
+        message = "a RoutingPolicy is required for a new release; apply one, or unset spec.releases.requirePolicy"
+        return Standing("Unknown", Reason.POLICY_MISSING, message)
+    workload = _serving(world, facts)
+    if workload is None or workload.ready < workload.desired:
+        return Standing("Unknown", Reason.STARTING, "pods are starting")
+    return Standing("Unknown", Reason.NOT_ACKNOWLEDGED, "pods have not taken over the newest table and settings yet")
+
+
+def _refused(facts: Facts) -> Verdict | None:
+    for refusal in facts.refusals:
+        return Verdict(Reason.REFUSED_BY_API_SERVER, f"{refusal.ref} was refused: {refusal.message}")
+    return None
+
+
+def _available(world: PipelineWorld, facts: Facts) -> Statement:
+    workload = _serving(world, facts)
+    if facts.state.stable and workload is not None and workload.ready > 0:
+        return Statement(ConditionType.AVAILABLE, "True", Reason.SERVING)
+    if not facts.state.stable:
+        return Statement(ConditionType.AVAILABLE, "False", Reason.PREPARING_RELEASE, "no release has served yet")
+    if workload is not None and workload.desired == 0:
+        message = "spec.runtime.replicas is 0; raise it to get answers"
+        return Statement(ConditionType.AVAILABLE, "False", Reason.NO_READY_POD, message)
+    return Statement(ConditionType.AVAILABLE, "False", Reason.NO_READY_POD, "no pod of the serving release is ready")
+
+
+def _degraded(world: PipelineWorld, facts: Facts) -> Verdict | None:
+    if isinstance(facts.wanted, Desired) and facts.wanted.fell_back:
+        names = ", ".join(facts.wanted.fell_back)
+        message = f"the newest index of {names} could not be built, an earlier one serves; see its status"
+        return Verdict(Reason.REVISION_FAILED, message)
+    if facts.state.stable in world.frozen:
+        deployment = world.frozen[facts.state.stable].release.deployment
+        trouble = first_trouble(world.workload(deployment), world.pods_of(deployment))
+        if trouble is not None:
+            return Verdict(trouble.reason, f"pods of {facts.state.stable} do not run: {trouble.message}")
+    return None
+
+
+def _serving(world: PipelineWorld, facts: Facts) -> Workload | None:
+    stable = world.frozen.get(facts.state.stable)
+    return world.workload(stable.release.deployment) if stable is not None else None
+
+
+def warm_or_cold(target: str, warm: frozenset[str]) -> Mapping[str, str]:
+    """Return where a rollback would go and how long it would take."""
+    return {"target": target, "readiness": ("Warm" if target in warm else "Cold") if target else ""}
