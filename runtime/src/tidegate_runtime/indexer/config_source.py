@@ -49,18 +49,6 @@ def understood(content: bytes, *, place: str) -> tuple[IndexerConfig | None, str
     return (None, f"{place}: {problem}; the last good one stays in force") if problem else (config, "")
 
 
-def understood(content: bytes, *, place: str) -> tuple[IndexerConfig | None, str]:
-    """Return the config that `content` holds, or None and why it cannot be obeyed."""
-    try:
-        config = IndexerConfig.model_validate_json(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "the document"
-        return None, f"{place}: {field}: {first['msg']}; the last good one stays in force"
-    problem = config_problem(config)
-    return (None, f"{place}: {problem}; the last good one stays in force") if problem else (config, "")
-
-
 class ConfigSource(Protocol):
     """Tells what should be true now."""
 

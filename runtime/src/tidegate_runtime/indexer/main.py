@@ -8,17 +8,22 @@ last commit. A state that says "building" while nobody builds cannot be.
 import asyncio
 import logging
 import signal
+import socket
 import sys
 import threading
-from collections.abc import Sequence
+import uuid
+from collections.abc import Coroutine, Sequence
 
 from aiohttp import web
 
 from tidegate_api.config import IndexerState
 from tidegate_api.shape import EmbedderFingerprint
+from tidegate_link.client import ApiClient, Endpoint, LinkError
+from tidegate_link.lease import Lease
 from tidegate_runtime.errors import StateVersionError
 from tidegate_runtime.indexer.build import make_loop
-from tidegate_runtime.indexer.config_source import FileConfigSource
+from tidegate_runtime.indexer.config_map import ConfigMapConfigSource
+from tidegate_runtime.indexer.config_source import ConfigSource, FileConfigSource
 from tidegate_runtime.indexer.server import IndexerServer
 from tidegate_runtime.indexer.settings import IndexerSettings, parse_settings
 from tidegate_runtime.indexer.state import FolderBusyError, claimed
@@ -48,32 +53,87 @@ async def serve(settings: IndexerSettings) -> None:
     asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, asked.set)
-    published, stopping = Published(), threading.Event()
-
-    def open_it(fingerprint: EmbedderFingerprint) -> Embedder:
-        return open_embedder(fingerprint, threads=settings.threads, device=settings.device)
-
-    loop = make_loop(
-        settings.root,
-        configs=FileConfigSource(settings.config),
-        open_embedder=open_it,
-        publish=published.put,
-        watch=settings.watch,
-    )
+    published = Published()
     server = IndexerServer(state=published.get, root=settings.root, token_file=settings.token_file)
     runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
         await web.TCPSite(runner, settings.listen.host, settings.listen.port).start()
         _logger.info("listening on %s port %d", settings.listen.host, settings.listen.port)
-        working = asyncio.create_task(asyncio.to_thread(loop.run, stopping))
-        waiting = asyncio.create_task(asked.wait())
-        await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.set()
-        waiting.cancel()
-        await working
+        if settings.config_map is None:
+            await _work(settings, FileConfigSource(settings.config), published, asked)
+        else:
+            await _work_as_leader(settings, settings.config_map, published, asked)
     finally:
         await runner.cleanup()
+
+
+async def _work(settings: IndexerSettings, configs: ConfigSource, published: Published, until: asyncio.Event) -> None:
+    """Run the loop in its thread until told to stop."""
+
+    def open_it(fingerprint: EmbedderFingerprint) -> Embedder:
+        return open_embedder(fingerprint, threads=settings.threads, device=settings.device)
+
+    loop = make_loop(settings.root, configs=configs, open_embedder=open_it, publish=published.put, watch=settings.watch)
+    stopping = threading.Event()
+    working = asyncio.create_task(asyncio.to_thread(loop.run, stopping))
+    waiting = asyncio.create_task(until.wait())
+    try:
+        await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.set()
+        waiting.cancel()
+    await working
+
+
+async def _work_as_leader(
+    settings: IndexerSettings, config_map: tuple[str, str], published: Published, asked: asyncio.Event
+) -> None:
+    """Work while the Lease is held, and wait for it again when it was lost: one writer, whatever happens."""
+    namespace, name = config_map
+    configs = ConfigMapConfigSource(FileConfigSource(settings.config), namespace=namespace, name=name)
+    async with ApiClient(Endpoint.in_cluster()) as client:
+        following = asyncio.create_task(configs.follow(client))
+        holder = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
+        lease = Lease(client, namespace=namespace, name=name, holder=holder)
+        try:
+            while not asked.is_set():
+                published.put(IndexerState(process="", message="waits to be the only indexer of this knowledge base"))
+                await _first_of(lease.acquire(), asked.wait())
+                if asked.is_set():
+                    break
+                await _work_while_held(settings, configs, published, lease=lease, asked=asked)
+            await lease.release()
+        finally:
+            following.cancel()
+
+
+async def _work_while_held(
+    settings: IndexerSettings, configs: ConfigSource, published: Published, *, lease: Lease, asked: asyncio.Event
+) -> None:
+    stop = asyncio.Event()
+
+    async def watch_over() -> None:
+        await _first_of(lease.keep(), asked.wait())
+        if not asked.is_set():
+            _logger.warning("the lease is lost: nothing is written until it is held again")
+        stop.set()
+
+    watching = asyncio.create_task(watch_over())
+    try:
+        await _work(settings, configs, published, stop)
+    finally:
+        watching.cancel()
+
+
+async def _first_of(*coroutines: Coroutine[object, object, object]) -> None:
+    """Wait until one of them has ended, and cancel the others."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with claimed(settings.root):
             asyncio.run(serve(settings))
-    except (FolderBusyError, StateVersionError, OSError) as error:
+    except (FolderBusyError, LinkError, StateVersionError, OSError) as error:
         _logger.error("cannot run: %s", error)
         return 1
     return 0

@@ -27,6 +27,7 @@ class IndexerSettings:
     device: Literal["auto", "cpu", "cuda"]
     token_file: Path | None
     watch: bool
+    config_map: tuple[str, str] | None
 
 
 def parse_settings(arguments: Sequence[str]) -> IndexerSettings:
@@ -42,6 +43,12 @@ def parse_settings(arguments: Sequence[str]) -> IndexerSettings:
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where the encoder runs")
     parser.add_argument("--token-file", type=Path, help="serve segments to bearers of the token in this file")
     parser.add_argument("--watch", action="store_true", help="look at the sources every second")
+    parser.add_argument(
+        "--configmap",
+        type=_config_map,
+        metavar="NAMESPACE/NAME",
+        help="in a cluster: follow this ConfigMap and hold the Lease of its name; --config is its mounted copy",
+    )
     parsed = parser.parse_args(arguments)
     return IndexerSettings(
         config=parsed.config,
@@ -51,7 +58,15 @@ def parse_settings(arguments: Sequence[str]) -> IndexerSettings:
         device=parsed.device,
         token_file=parsed.token_file,
         watch=parsed.watch,
+        config_map=parsed.configmap,
     )
+
+
+def _config_map(text: str) -> tuple[str, str]:
+    namespace, _, name = text.partition("/")
+    if not namespace or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE/NAME")
+    return namespace, name
 
 
 def _address(text: str) -> ListenAddress:
