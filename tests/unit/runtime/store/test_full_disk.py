@@ -114,3 +114,9 @@ def test_a_real_volume_that_fills_up_keeps_the_last_commit(small_volume: Path) -
         assert lexical_hits(snapshot, f"chapter{document.key.document_id}")[0][0] == document.key.document_id
     writer.commit(deletes=[document.key for document in stored[:-1]])
     assert set(writer.documents()) == {stored[-1].key}
+
+
+def test_a_manifest_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").mkdir()
+    with pytest.raises(RevisionUnavailableError, match="cannot be used"):
+        EmbeddedWriter.open(tmp_path, revision="r", shape=SHAPE)

@@ -1,7 +1,9 @@
 """Following a revision, and what a reader says when it cannot."""
 
+import gc
 import json
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -213,3 +215,19 @@ def test_a_selection_of_another_store_is_refused(writer: EmbeddedWriter, tmp_pat
     snapshot = EmbeddedReader.open(tmp_path).snapshot()
     with pytest.raises(TypeError, match="selection"):
         snapshot.lexical(snapshot.analyse("leave"), object(), top_k=1)
+
+
+def test_a_dropped_snapshot_frees_its_files_at_once(writer: EmbeddedWriter, tmp_path: Path) -> None:
+    """Reference cycles would keep mapped segments, and their disk space, until some later collection."""
+    reader = EmbeddedReader.open(tmp_path)
+    snapshot = reader.snapshot()
+    selection = snapshot.select(Permission(), None)
+    assert len(snapshot.lexical(snapshot.analyse("leave"), selection, top_k=3).rows) == 1
+    dropped = weakref.ref(snapshot)
+    gc.disable()
+    try:
+        del snapshot, selection
+        reader.close()
+        assert dropped() is None
+    finally:
+        gc.enable()

@@ -10,7 +10,7 @@ machines. A query costs what its postings cost, whatever the size of the index.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,9 +57,10 @@ class LexicalIndex:
 
     def __init__(self, segments: Sequence[LiveSegment], *, chunks: int, terms: int) -> None:
         self._segments = tuple(segments)
-        self._chunks = chunks
         self._norms = _length_norms(segments, average=terms / chunks if chunks and terms else 1.0)
-        self._term: Callable[[str], _Term] = lru_cache(maxsize=_REMEMBERED_TERMS)(self._look_up)
+        # A function and not a method: remembering `self` here would keep a dropped snapshot, and its files, alive.
+        look_up = partial(_look_up, segments=self._segments, chunks=chunks)
+        self._term: Callable[[str], _Term] = lru_cache(maxsize=_REMEMBERED_TERMS)(look_up)
         self._workspaces: list[_Workspace] = []
 
     def candidates(self, query: LexicalQuery, selection: RowSelection, *, top_k: int) -> tuple[Rows, Scores]:
@@ -103,21 +104,6 @@ class LexicalIndex:
             covered += (tf > 0) * self._term(term).idf
         return covered / mass if mass else covered
 
-    def _look_up(self, term: str) -> _Term:
-        key = term_key(term)
-        postings = [live.segment.postings(key) for live in self._segments]
-        frequency = sum(
-            len(rows) if live.live_rows is None else int(np.count_nonzero(live.live_rows[rows]))
-            for live, (rows, _) in zip(self._segments, postings, strict=True)
-        )
-        idf = math.log(1 + (self._chunks - frequency + 0.5) / (frequency + 0.5))
-        return _Term(
-            rows=tuple(rows for rows, _ in postings),
-            counts=tuple(counts for _, counts in postings),
-            size=sum(len(rows) for rows, _ in postings),
-            idf=round(idf, _IDF_DIGITS),
-        )
-
     def _gather(self, found: Sequence[tuple[_Term, int]], rows: Rows, counts: Scores) -> list[int]:
         """Put the postings of all terms one after the other; return where each term ends."""
         ends, end = [], 0
@@ -150,6 +136,22 @@ class LexicalIndex:
                     matches = posting_rows.take(places, mode="clip") == wanted
                     found[positions] = matches * counts.take(places, mode="clip")
         return frequencies
+
+
+def _look_up(term: str, *, segments: Sequence[LiveSegment], chunks: int) -> _Term:
+    key = term_key(term)
+    postings = [live.segment.postings(key) for live in segments]
+    frequency = sum(
+        len(rows) if live.live_rows is None else int(np.count_nonzero(live.live_rows[rows]))
+        for live, (rows, _) in zip(segments, postings, strict=True)
+    )
+    idf = math.log(1 + (chunks - frequency + 0.5) / (frequency + 0.5))
+    return _Term(
+        rows=tuple(rows for rows, _ in postings),
+        counts=tuple(counts for _, counts in postings),
+        size=sum(len(rows) for rows, _ in postings),
+        idf=round(idf, _IDF_DIGITS),
+    )
 
 
 def _accumulate(

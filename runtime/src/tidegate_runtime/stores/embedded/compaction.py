@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 SMALL_CHUNKS = 256
-FULL_CHUNKS = 131_072
+FULL_CHUNKS = 65_536
 DEAD_SHARE = 0.2
 
 

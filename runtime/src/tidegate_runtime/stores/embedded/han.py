@@ -24,15 +24,15 @@ _FUNCTION_WORDS = frozenset(
     "我 你 他 她 它 们 我们 你们 他们 一个 什么 怎么 怎样 如何 为什么 哪个 哪些 哪里 多少".split()
 )
 _COST_UNITS = 1_000_000
+_NO_WORD = 1 << 60  # the cost of what only begins a word: never part of a split
 _LOADING = Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class _Dictionary:
-    """`costs` is the negative log probability of each word; `longest` the length of the longest word with a given start."""
+    """`costs` has the negative log probability of each word, and `_NO_WORD` for each beginning that is none itself."""
 
     costs: dict[str, int]
-    longest: dict[str, int]
     unknown_cost: int
 
 
@@ -48,7 +48,7 @@ def han_terms(run: str) -> list[str]:
         terms += pairs(unbound)
         unbound = ""
         if len(word) > 2:
-            terms += [part for part in _parts(word) if part in dictionary.costs]
+            terms += [part for part in _parts(word) if dictionary.costs.get(part, _NO_WORD) < _NO_WORD]
         terms.append(word)
     terms += pairs(unbound)
     return [term for term in terms if term not in _FUNCTION_WORDS]
@@ -66,17 +66,21 @@ def load_dictionary() -> _Dictionary:
 
 
 def _most_probable_split(run: str, dictionary: _Dictionary) -> list[str]:
-    costs, longest, unknown = dictionary.costs, dictionary.longest, dictionary.unknown_cost
+    cost_of, unknown = dictionary.costs.get, dictionary.unknown_cost
     length = len(run)
     cost_from = [0] * (length + 1)
     end_of_word = [0] * length
     for start in range(length - 1, -1, -1):
-        lowest = costs.get(run[start], unknown) + cost_from[start + 1]
-        best_end = start + 1
-        for end in range(start + 2, min(start + longest.get(run[start : start + 2], 1), length) + 1):
-            cost = costs.get(run[start:end])
-            if cost is not None and cost + cost_from[end] <= lowest:
-                lowest, best_end = cost + cost_from[end], end
+        lowest = cost_of(run[start], unknown) + cost_from[start + 1]
+        best_end = end = start + 1
+        while end < length:
+            end += 1
+            cost = cost_of(run[start:end])
+            if cost is None:
+                break
+            cost += cost_from[end]
+            if cost <= lowest:
+                lowest, best_end = cost, end
         cost_from[start] = lowest
         end_of_word[start] = best_end
     words: list[str] = []
@@ -95,17 +99,17 @@ def _parts(word: str) -> list[str]:
 @cache
 def _load() -> _Dictionary:
     frequencies: dict[str, int] = {}
-    longest: dict[str, int] = {}
     for line in _dictionary_path().read_text(encoding="utf-8").splitlines():
         word, frequency, _ = line.split(" ", 2)
         frequencies[word] = int(frequency)
-        if len(word) > longest.get(word[:2], 1):
-            longest[word[:2]] = len(word)
     log_total = math.log(sum(frequencies.values()))
     # Few distinct frequencies: words share the integers.
     cost_of = {count: round((log_total - math.log(count)) * _COST_UNITS) for count in set(frequencies.values())}
     costs = {word: cost_of[count] for word, count in frequencies.items()}
-    return _Dictionary(costs, longest, unknown_cost=round(log_total * _COST_UNITS))
+    for word in frequencies:
+        for end in range(2, len(word)):
+            costs.setdefault(word[:end], _NO_WORD)
+    return _Dictionary(costs, unknown_cost=round(log_total * _COST_UNITS))
 
 
 def _dictionary_path() -> Path:

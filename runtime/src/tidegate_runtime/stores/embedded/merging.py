@@ -137,12 +137,12 @@ def _renumbering(old: Sequence[object], new: Sequence[object]) -> NDArray[np.int
     return np.array([numbers.get(entry, -1) for entry in old], dtype=np.int32)
 
 
-def _new_numbers(live: Sequence[NDArray[np.bool_]]) -> list[NDArray[np.int64]]:
+def _new_numbers(live: Sequence[NDArray[np.bool_]]) -> list[NDArray[np.int32]]:
     """Return, for each old number of each segment, the new one, -1 where it is dead."""
     numbers, first = [], 0
     for flags in live:
-        following = first + np.cumsum(flags, dtype=np.int64)
-        numbers.append(np.where(flags, following - 1, -1))
+        following = first + np.cumsum(flags, dtype=np.int32)
+        numbers.append(np.where(flags, following - 1, np.int32(-1)))
         first = int(following[-1]) if len(following) else first
     return numbers
 
@@ -152,6 +152,11 @@ def _live_documents(segment: Segment, live: NDArray[np.bool_] | None) -> NDArray
 
 
 def _posting_arrays(segments: Sequence[tuple[Segment, NDArray[np.bool_] | None]]) -> dict[str, Array]:
+    """Merge postings group by group, a group being the postings of one term in one segment.
+
+    Groups of equal terms keep the order of segments, and new rows grow with it, so that postings end
+    up sorted by term, then row, without being sorted themselves.
+    """
     live_rows = [_live_documents(segment, live)[segment.row_documents] for segment, live in segments]
     new_rows = _new_numbers(live_rows)
     rows = np.concatenate([new[s.posting_rows] for new, (s, _) in zip(new_rows, segments, strict=True)])
@@ -159,19 +164,22 @@ def _posting_arrays(segments: Sequence[tuple[Segment, NDArray[np.bool_] | None]]
     keys = np.concatenate([segment.term_keys for segment, _ in segments])
     sizes = np.concatenate([np.diff(segment.term_starts) for segment, _ in segments])
     starts = np.cumsum(sizes) - sizes
-    # Groups of equal terms keep the order of segments, and new rows grow with it: sorted by term, then row.
     order = np.argsort(keys, kind="stable")
     keys, sizes, starts = keys[order], sizes[order], starts[order]
-    places = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
-    rows, counts, keys = rows[places], counts[places], np.repeat(keys, sizes)
+    new_starts = np.cumsum(sizes) - sizes
+    places = np.repeat(starts - new_starts, sizes) + np.arange(len(rows))
+    rows, counts = rows[places], counts[places]
     alive = rows >= 0
-    rows, counts, keys = rows[alive], counts[alive], keys[alive]
-    distinct, firsts = np.unique(keys, return_index=True)
+    # A group always has postings, which is what reduceat needs to add up each one alone.
+    live_sizes = np.add.reduceat(alive, new_starts, dtype=np.int64) if len(rows) else sizes
+    keys, live_sizes = keys[live_sizes > 0], live_sizes[live_sizes > 0]
+    distinct, first_groups = np.unique(keys, return_index=True)
+    ends_of_groups = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(live_sizes)])
     return {
         "term_keys": distinct,
-        "term_starts": np.append(firsts, len(keys)).astype(np.int64),
-        "posting_rows": rows.astype(np.int32),
-        "posting_counts": narrow_counts(counts),
+        "term_starts": ends_of_groups[np.append(first_groups, len(keys))],
+        "posting_rows": rows[alive],
+        "posting_counts": narrow_counts(counts[alive]),
     }
 
 

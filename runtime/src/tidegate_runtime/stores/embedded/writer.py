@@ -58,11 +58,13 @@ class EmbeddedWriter:
             directory.mkdir(parents=True, exist_ok=True)
             if not files.lock():
                 raise RevisionUnavailableError(f"{directory}: another process writes this revision; stop it first")
-        try:
-            return _open(files, place=str(directory / MANIFEST_NAME), expected=Manifest(revision=revision, shape=shape))
-        except Exception:
-            files.unlock()
-            raise
+            try:
+                return _open(
+                    files, place=str(directory / MANIFEST_NAME), expected=Manifest(revision=revision, shape=shape)
+                )
+            except Exception:
+                files.unlock()
+                raise
 
     def documents(self) -> Mapping[DocumentKey, str]:
         return {key: place.content_hash for key, place in self._documents.items()}
@@ -207,6 +209,6 @@ def _load(opened: OpenSegment) -> Load:
 
 def _rules_entries(rules: Mapping[str, SourceRules]) -> dict[str, RulesEntry]:
     return {
-        source: RulesEntry(tenants=list(rule.tenants), metadata=dict(rule.metadata))
+        source: RulesEntry(tenants=sorted(set(rule.tenants)), metadata=dict(rule.metadata))
         for source, rule in sorted(rules.items())
     }
