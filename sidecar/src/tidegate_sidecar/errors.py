@@ -12,10 +12,16 @@ SHOWN_VALUE_CHARACTERS = 64
 
 
 class RequestError(Exception):
-    """A request that is answered with one of the closed codes. `retry_after_seconds` None = no promise."""
+    """A request that is answered with one of the closed codes. `detail` is for the log alone.
 
-    def __init__(self, code: ErrorCode, message: str, *, retry_after_seconds: float | None = None) -> None:
+    `retry_after_seconds` None promises nothing.
+    """
+
+    def __init__(
+        self, code: ErrorCode, message: str, *, detail: str = "", retry_after_seconds: float | None = None
+    ) -> None:
         super().__init__(message)
+        self.detail = detail
         self.code = code
         self.message = message
         self.retry_after_seconds = retry_after_seconds

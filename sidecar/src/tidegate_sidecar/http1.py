@@ -24,7 +24,7 @@ from typing import cast
 import httptools
 
 from tidegate_api.wire import ErrorCode
-from tidegate_sidecar.answers import Response, error_response
+from tidegate_sidecar.answers import Response, error_response, new_query_id
 from tidegate_sidecar.errors import RequestError
 from tidegate_sidecar.framing import Head, Headers, HeadLimits, check_head, joined, refused, too_large
 
@@ -240,8 +240,9 @@ class Connection(asyncio.Protocol):
             cancel = self._server.handler(request, self._respond)
         except Exception:
             # The one place where a fault of ours becomes an answer instead of a connection that just ends.
-            logger.exception("a request failed unexpectedly")
-            self._refuse(FAILED)
+            query_id = new_query_id()
+            logger.exception("a request failed unexpectedly", extra={"query_id": query_id})
+            self._refuse(FAILED, query_id=query_id)
             return
         if self.phase is Phase.ANSWER:
             self._cancel = cancel
@@ -258,7 +259,7 @@ class Connection(asyncio.Protocol):
         else:
             transport.close()
 
-    def _refuse(self, fault: RequestError) -> None:
+    def _refuse(self, fault: RequestError, *, query_id: str | None = None) -> None:
         """Answer an error and end the connection, reading on for a moment so that the answer arrives."""
         transport = self._transport
         if transport is None or transport.is_closing():
@@ -266,7 +267,7 @@ class Connection(asyncio.Protocol):
         self._stop()
         self.phase = Phase.LINGER
         self.waited_seconds = 0.0
-        transport.write(error_response(fault).encode(self._server.date, keep_alive=False))
+        transport.write(error_response(fault, query_id=query_id).encode(self._server.date, keep_alive=False))
         transport.write_eof()
 
     def _stop(self) -> None:

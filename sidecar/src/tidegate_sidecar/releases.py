@@ -8,7 +8,7 @@ a new table or a failed search wakes the keeper. A release that failed is asked 
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from tidegate_api.config import ReleaseConfig, ReleaseState
 from tidegate_sidecar.errors import RequestError
@@ -50,11 +50,11 @@ class ReleaseKeeper:
         """Return what is known of `release`."""
         return next((state for state in self.held if state.name == release), None)
 
-    async def follow(self, wanted: Callable[[], Iterable[ReleaseConfig]]) -> None:
+    async def follow(self, wanted: Callable[[], Sequence[ReleaseConfig] | None]) -> None:
         """Keep the runtime in step, until cancelled."""
         while True:
             self._woken.clear()
-            settled = await self.step({release.name: release for release in wanted()})
+            settled = await self.step(wanted())
             await asyncio.sleep(self._busy_seconds)
             if not settled:
                 continue
@@ -64,17 +64,21 @@ class ReleaseKeeper:
             except TimeoutError:
                 continue
 
-    async def step(self, wanted: dict[str, ReleaseConfig]) -> bool:
-        """Compare and act once; True when nothing is left to do or to wait for."""
+    async def step(self, releases: Sequence[ReleaseConfig] | None) -> bool:
+        """Compare and act once; True when nothing is left to do or to wait for.
+
+        None = there is no table yet: nothing is known to be superfluous, so nothing is closed.
+        """
+        wanted = {release.name: release for release in releases or ()}
         try:
             held = await self._look()
-            if await self._act(wanted, held):
+            if releases is not None and await self._act(wanted, held):
                 held = await self._look()
         except RequestError as error:
             self._lose(error.message)
             return False
         self._note(tuple(held.values()))
-        return all(state.phase != "Loading" and state.name in wanted for state in self.held)
+        return releases is None or all(state.phase != "Loading" and state.name in wanted for state in self.held)
 
     async def _look(self) -> dict[str, ReleaseState]:
         """Return what the runtime holds, and what it refused to open."""

@@ -1,14 +1,10 @@
 """Turns what the runtime says into what a caller gets: its answers completed, its errors made harmless."""
 
-import logging
-
 import orjson
 
 from tidegate_api.wire import ErrorCode
 from tidegate_sidecar.errors import RequestError
 from tidegate_sidecar.ports import RuntimeReply
-
-logger = logging.getLogger(__name__)
 
 RETRY_CODES = frozenset({ErrorCode.RELEASE_UNAVAILABLE, ErrorCode.OVERLOADED})
 FAILED = "the runtime failed; its log says why"
@@ -21,8 +17,8 @@ def complete(reply: RuntimeReply, added: dict[str, object]) -> bytes:
         RequestError: the body does not look like an object with members.
     """
     if not reply.body.startswith(b'{"'):
-        logger.error("the runtime's answer is not an object", extra={"body_bytes": len(reply.body)})
-        raise RequestError(ErrorCode.INTERNAL, FAILED)
+        detail = f"the answer of {len(reply.body)} bytes is not an object with members"
+        raise RequestError(ErrorCode.INTERNAL, FAILED, detail=detail)
     return b"".join((orjson.dumps(added)[:-1], b",", memoryview(reply.body)[1:]))
 
 
@@ -34,6 +30,5 @@ def error_of_reply(reply: RuntimeReply) -> RequestError:
     except (ValueError, KeyError, TypeError):
         code, message = ErrorCode.INTERNAL, f"status {reply.status} without a readable error"
     if code is ErrorCode.INTERNAL:
-        logger.error("the runtime failed", extra={"reason": message})
-        return RequestError(code, FAILED)
+        return RequestError(code, FAILED, detail=message)
     return RequestError(code, message, retry_after_seconds=1 if code in RETRY_CODES else None)

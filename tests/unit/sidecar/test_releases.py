@@ -18,7 +18,7 @@ class Kept:
         self.keeper = ReleaseKeeper(self.runtime, self.in_flight, busy_seconds=0.001, calm_seconds=calm_seconds)
 
     async def step(self, *names: str) -> bool:
-        return await self.keeper.step({name: release(name) for name in names})
+        return await self.keeper.step([release(name) for name in names])
 
     @property
     def phases(self) -> dict[str, str]:
@@ -31,6 +31,13 @@ async def test_releases_of_the_table_are_opened_once_and_others_closed():
     assert await kept.step("rel-a", "rel-b")
     assert kept.runtime.calls == [("open", "rel-b"), ("close", "rel-old")]
     assert kept.phases == {"rel-a": "Warm", "rel-b": "Warm"}
+
+
+async def test_without_a_table_nothing_is_opened_or_closed():
+    kept = Kept(phases={"rel-a": "Warm"})
+    assert await kept.keeper.step(None)
+    assert kept.runtime.calls == []
+    assert kept.phases == {"rel-a": "Warm"}
 
 
 async def test_a_release_that_left_the_table_is_closed_after_its_last_request():

@@ -7,12 +7,14 @@ from pydantic import ValidationError
 
 from tidegate_api.config import ReleaseConfig, RuntimeState
 from tidegate_api.wire import ErrorCode
-from tidegate_sidecar.adapters.runtime_socket import RuntimeSocket
+from tidegate_sidecar.adapters.runtime_socket import RuntimeSocket, deadline_passed
 from tidegate_sidecar.errors import RequestError
 from tidegate_sidecar.ports import RuntimeReply
 from tidegate_sidecar.replies import error_of_reply
 
 CALL_SECONDS = 5.0
+# The socket ends a call at its deadline; this is for the case that it does not.
+GRACE_SECONDS = 1.0
 
 
 class SocketRuntimeAdmin:
@@ -52,8 +54,12 @@ class SocketRuntimeAdmin:
             else:
                 answered.set_result(outcome.body)
 
-        exchange = self._socket.send(line, body, deadline=loop.time() + self._call_seconds, done=settle)
+        deadline = loop.time() + self._call_seconds
+        exchange = self._socket.send(line, body, deadline=deadline, done=settle)
         try:
-            return await answered
+            async with asyncio.timeout_at(deadline + GRACE_SECONDS):
+                return await answered
+        except TimeoutError:
+            raise deadline_passed() from None
         finally:
             exchange.cancel()
