@@ -5,6 +5,7 @@
 #   cluster.sh kubeconfig                the path of its kubeconfig
 #   cluster.sh env                       export lines for KUBECONFIG and PATH, to be eval-ed
 #   cluster.sh load IMAGE...             makes images known to the nodes
+#   cluster.sh free-volumes              empties volumes whose claims are gone, where nothing else does
 #   cluster.sh check                     fails, saying why, where no cluster can be had
 #   cluster.sh provider                  which one it is
 #
@@ -93,7 +94,8 @@ case $command in
   kubeconfig) kubeconfig ;;
   env) print_env ;;
   load) load "$@" ;;
+  free-volumes) [ "$PROVIDER" != lab ] || lab/volumes.sh ;;
   check) check ;;
   provider) echo "$PROVIDER" ;;
-  *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -58,8 +58,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 @pytest.fixture(scope="session")
 def images(cluster: Cluster) -> Mapping[str, str]:
     """Return the image names by plane, built from this tree and known to the cluster's nodes."""
-    run(SCRIPTS / "images.sh", "load", timeout_seconds=IMAGES_SECONDS, path=cluster.path)
-    lines = run(SCRIPTS / "images.sh", "names").split()
+    lines = run(SCRIPTS / "images.sh", "load", timeout_seconds=IMAGES_SECONDS, path=cluster.path).split()
     return dict(line.split("=", maxsplit=1) for line in lines)
 
 
@@ -68,6 +67,7 @@ def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Name
     """Return a new namespace that refuses pods which the restricted profile refuses."""
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower().removeprefix("test_"))
     name = f"{words[:40].strip('-')}-{secrets.token_hex(3)}"
+    run(SCRIPTS / "cluster.sh", "free-volumes", path=cluster.path)
     cluster.kubectl("create", "namespace", name)
     cluster.kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
     created = Namespace(cluster, name)

@@ -3,11 +3,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 eval "$(tests/e2e/cluster.sh env)"
-tests/e2e/images.sh load
+images=$(tests/e2e/images.sh load)
 
 values=()
 while IFS='=' read -r plane image; do
   values+=(--set "images.$plane.repository=${image%:*}" --set "images.$plane.tag=${image##*:}")
-done < <(tests/e2e/images.sh names)
+done <<< "$images"
 helm upgrade --install tidegate charts/tidegate --namespace tidegate-system --create-namespace \
   "${values[@]}" --wait --timeout 120s "$@"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # The images of the three planes. Their tag is a hash of what goes into them, so an image that is there is right.
 #
-#   images.sh build        gathers wheels and builds what is missing
-#   images.sh load         build, then make them known to the current cluster
-#   images.sh names        PLANE=NAME lines
+#   images.sh build        gathers wheels and builds what is missing; prints PLANE=NAME lines
+#   images.sh load         the same, then makes them known to the current cluster
+#   images.sh names        only prints the lines
 #   images.sh tag
 #
 # Built by docker for the providers given and kind, by the lab's buildah for the lab (cluster.sh).
@@ -79,9 +79,14 @@ build() {
 }
 
 load() {
-  local plane names=()
-  for plane in "${PLANES[@]}"; do names+=("$(name "$plane")"); done
-  tests/e2e/cluster.sh load "${names[@]}"
+  local plane images=()
+  for plane in "${PLANES[@]}"; do images+=("$(name "$plane")"); done
+  tests/e2e/cluster.sh load "${images[@]}" >&2
+}
+
+names() {
+  local plane
+  for plane in "${PLANES[@]}"; do echo "$plane=$(name "$plane")"; done
 }
 
 TAG=$(tag)
@@ -96,8 +101,9 @@ case ${1:-} in
     exec 9> .state/images.lock
     flock 9
     build
-    [ "$1" = build ] || load ;;
-  names) for plane in "${PLANES[@]}"; do echo "$plane=$(name "$plane")"; done ;;
+    [ "$1" = build ] || load
+    names ;;
+  names) names ;;
   tag) echo "$TAG" ;;
   *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

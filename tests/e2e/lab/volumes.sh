@@ -1,5 +1,5 @@
 #!/bin/bash
-# volumes.sh [COUNT]: COUNT local volumes on each node (default 24); released ones are emptied and made free again.
+# volumes.sh [COUNT]: COUNT local volumes on each node (default 24); released ones are emptied and made anew.
 # Local volumes, not the in-tree host-path provisioner: only these honour fsGroup, and our pods aren't root.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -29,9 +29,14 @@ spec:
 Y
 }
 
-kubectl_lab get nodes -l '!type' -o name | sed 's#node/##' | while read -r node; do
-  for i in $(seq "$count"); do
-    mkdir -p "$RUN/volumes/$node-$i"
-    manifest "$node" "$node-$i"
+present=$(kubectl_lab get pv -o 'jsonpath={.items[*].metadata.name}')
+missing=$(
+  kubectl_lab get nodes -l '!type' -o name | sed 's#node/##' | while read -r node; do
+    for i in $(seq "$count"); do
+      [[ " $present " != *" $node-$i "* ]] || continue
+      mkdir -p "$RUN/volumes/$node-$i"
+      manifest "$node" "$node-$i"
+    done
   done
-done | kubectl_lab apply -f - >/dev/null
+)
+[ -z "$missing" ] || kubectl_lab create -f - >/dev/null <<< "$missing"
