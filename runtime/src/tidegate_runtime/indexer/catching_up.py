@@ -51,7 +51,9 @@ def catch_up(
     changes = _plan(revision, manifest, view)
     revision.documents_total = view.documents
     revision.documents_left = len(changes.added) + len(changes.changed)
-    if not changes.none and revision.phase != "Ready":
+    if changes.none:
+        return Outcome.AGREES
+    if revision.phase != "Ready":
         revision.phase = "Building"
     hooks.progressed()
     deletions = _Deletions(changes, manifest, view)

@@ -6,6 +6,7 @@ once (then a person confirms by a new sync token). Building is the same differen
 manifest; agreement is an empty difference.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
@@ -54,33 +55,38 @@ def plan_changes(
         frozen: sources whose documents must not be deleted now.
         refused: content hashes that this revision could not store; trying again would fail again.
     """
+    by_source: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for key, content_hash in manifest.items():
+        by_source[key.source][key.document_id] = content_hash
     added: set[DocumentKey] = set()
     changed: set[DocumentKey] = set()
     work: list[FileWork] = []
     for source in sorted(snapshots.keys() & configured):
-        by_file: dict[str, set[str]] = {}
+        stored = by_source.get(source, {})
+        by_file: defaultdict[str, set[str]] = defaultdict(set)
         for document_id, entry in snapshots[source].documents.items():
-            key = DocumentKey(source, document_id)
-            stored = manifest.get(key)
-            if stored == entry.content_hash or refused.get(key) == entry.content_hash:
+            if stored.get(document_id) == entry.content_hash:
                 continue
-            (added if stored is None else changed).add(key)
-            by_file.setdefault(entry.file, set()).add(document_id)
+            key = DocumentKey(source, document_id)
+            if refused.get(key) == entry.content_hash:
+                continue
+            (changed if document_id in stored else added).add(key)
+            by_file[entry.file].add(document_id)
         work.extend(FileWork(source, file, frozenset(by_file[file])) for file in sorted(by_file))
-    deletes = [key for key in manifest if _is_gone(key, snapshots, configured=configured, frozen=frozen)]
-    deletes.sort(key=lambda key: (key.source, key.document_id))
+    deletes: list[DocumentKey] = []
+    for source in sorted(by_source):
+        gone: Set[str] = by_source[source].keys()
+        if source in configured:
+            gone = set() if source in frozen else _gone(gone, snapshots.get(source))
+        deletes.extend(DocumentKey(source, document_id) for document_id in sorted(gone))
     return Changes(tuple(work), frozenset(added), frozenset(changed), tuple(deletes))
 
 
-def _is_gone(
-    key: DocumentKey, snapshots: Mapping[str, SourceSnapshot], *, configured: Set[str], frozen: Set[str]
-) -> bool:
-    if key.source not in configured:
-        return True
-    snapshot = snapshots.get(key.source)
-    if snapshot is None or key.source in frozen:
-        return False
-    return key.document_id not in snapshot.documents and not snapshot.may_hold(key.document_id)
+def _gone(stored: Set[str], snapshot: SourceSnapshot | None) -> Set[str]:
+    """Return the stored documents that a source proves to hold no more."""
+    if snapshot is None:
+        return set()
+    return {document_id for document_id in stored - snapshot.documents.keys() if not snapshot.may_hold(document_id)}
 
 
 def next_holds(

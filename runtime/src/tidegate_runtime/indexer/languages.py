@@ -46,5 +46,6 @@ class ForeignChunks:
         return foreign > MISMATCH_SHARE_MAX * sum(chunks for _, chunks in self._counts.values())
 
     def _count(self, key: DocumentKey, contents: Sequence[str]) -> None:
-        share = language_mismatch_share(contents, self._fingerprint)
-        self._counts[key] = round(share * len(contents)), len(contents)
+        beyond_ascii = [content for content in contents if not content.isascii()]  # Latin letters are always read
+        share = language_mismatch_share(beyond_ascii, self._fingerprint)
+        self._counts[key] = round(share * len(beyond_ascii)), len(contents)

@@ -30,7 +30,10 @@ class Tally:
 
 @dataclass(slots=True)
 class LiveRevision:
-    """State of one revision, owned by the loop. `writer` is None while the revision cannot be opened."""
+    """State of one revision, owned by the loop. `writer` is None while the revision cannot be opened.
+
+    `mismatch` says that too many chunks are foreign to the encoder, as of `counted_generation`.
+    """
 
     config: RevisionConfig
     created_at: str
@@ -45,6 +48,8 @@ class LiveRevision:
     tally: Tally = field(default_factory=Tally)
     backoff: Backoff = field(default_factory=Backoff)
     retry_at: float | None = None
+    mismatch: bool = False
+    counted_generation: int | None = None
     foreign: ForeignChunks = field(init=False)
 
     def __post_init__(self) -> None:

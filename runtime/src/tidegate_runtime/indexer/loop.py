@@ -23,7 +23,7 @@ from tidegate_runtime.indexer.changes import next_holds
 from tidegate_runtime.indexer.clock import Clock
 from tidegate_runtime.indexer.config_source import ConfigSource
 from tidegate_runtime.indexer.live import LiveRevision, Tally
-from tidegate_runtime.indexer.readiness import settle
+from tidegate_runtime.indexer.readiness import Judge
 from tidegate_runtime.indexer.report import Report
 from tidegate_runtime.indexer.revisions import RevisionStore
 from tidegate_runtime.indexer.roster import Roster
@@ -58,6 +58,7 @@ class IndexLoop:
         self._parts = parts
         self._report = report
         self._publish = publish
+        self._judge = Judge(parts.store, now=parts.clock.now)
         self._hooks = Hooks(interrupted=self._interrupted, progressed=self._tell)
         self._stopping = threading.Event()
         self._seen: IndexerConfig | None = None
@@ -128,9 +129,11 @@ class IndexLoop:
 
     def _view(self, config: IndexerConfig) -> SourcesView:
         roster, snapshots = self._parts.roster, self._parts.sources.snapshots
-        holds = next_holds(roster.kept.holds, snapshots, indexed=roster.indexed_sources(), sync=config.sync)
-        # Written before anything is deleted: a restart must not take the present token for a confirmation.
-        roster.remember_holds(holds)
+        holds = roster.kept.holds
+        if holds or not all(snapshot.documents for snapshot in snapshots.values()):
+            holds = next_holds(holds, snapshots, indexed=roster.indexed_sources(), sync=config.sync)
+            # Written before anything is deleted: a restart must not take the present token for a confirmation.
+            roster.remember_holds(holds)
         return SourcesView.of(config, snapshots=snapshots, holds=holds)
 
     def _attempt(self, revision: LiveRevision, work: Callable[[LiveRevision], Outcome]) -> Outcome:
@@ -160,7 +163,7 @@ class IndexLoop:
         workshop = Workshop(revision.config.shape, load=parts.sources.load, open_embedder=parts.open_embedder)
         outcome = catch_up(revision, revision.writer, view, workshop=workshop, hooks=self._hooks)
         if outcome is Outcome.AGREES:
-            settle(revision, revision.writer, view, store=parts.store, embedder=workshop.embedder, now=parts.clock.now)
+            self._judge.settle(revision, revision.writer, view, embedder=workshop.embedder)
             parts.roster.remember_ready(revision)
             revision.backoff.succeeded()
         return outcome

@@ -6,6 +6,7 @@ cannot read has none, whatever came first.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from tidegate_runtime.indexer.live import LiveRevision
 from tidegate_runtime.indexer.proof import prove
@@ -21,52 +22,59 @@ _WAITS = "waits until every source can be read and no deletion is held back"
 _NOTHING = "no document could be indexed; see the failures of the last look"
 
 
-def settle(
-    revision: LiveRevision,
-    writer: IndexWriter,
-    view: SourcesView,
-    *,
-    store: RevisionStore,
-    embedder: Callable[[], Embedder],
-    now: Callable[[], str],
-) -> None:
-    """Judge a revision; what is found is written into it and, when it is good, into the store.
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Decides over revisions of one store. `now` gives the date to write down."""
 
-    Raises:
-        StoreFullError: the volume has no room for the verdict.
-        ModelUnavailableError: the proof needs the encoder and it cannot be opened.
-    """
-    serves = revision.phase == "Ready"
-    if not view.complete and not serves:
-        revision.phase, revision.message = "Pending", _WAITS
-        return
-    manifest = writer.documents()
-    mismatch = revision.foreign.too_many(manifest, stored=lambda: store.inspect(revision.name).contents())
-    message = LANGUAGE_MISMATCH if mismatch else ""
-    if serves and revision.dense is not mismatch:
-        revision.message = message
-        return
-    problem = _problem(revision, writer, view, store=store, embedder=None if mismatch else embedder)
-    if problem:
-        revision.phase, revision.message = "Ready" if serves else "Failed", problem
-        return
-    writer.mark_ready(dense=not mismatch)
-    revision.phase, revision.message, revision.dense = "Ready", message, not mismatch
-    revision.ready_at = revision.ready_at or now()
+    store: RevisionStore
+    now: Callable[[], str]
 
+    def settle(
+        self, revision: LiveRevision, writer: IndexWriter, view: SourcesView, *, embedder: Callable[[], Embedder]
+    ) -> None:
+        """Judge a revision; what is found is written into it and, when it is good, into the store.
 
-def _problem(
-    revision: LiveRevision,
-    writer: IndexWriter,
-    view: SourcesView,
-    *,
-    store: RevisionStore,
-    embedder: Callable[[], Embedder] | None,
-) -> str | None:
-    stats = writer.stats()
-    failing = revision.refused or any(snapshot.failures for snapshot in view.snapshots.values())
-    if not stats.documents and failing:
-        return _NOTHING
-    opened = embedder() if embedder is not None and stats.chunks else None
-    inspection, language = store.inspect(revision.name), revision.config.shape.language
-    return prove(inspection, language=language, embedder=opened, chunks=stats.chunks)
+        Raises:
+            StoreFullError: the volume has no room for the verdict.
+            ModelUnavailableError: the proof needs the encoder and it cannot be opened.
+        """
+        serves = revision.phase == "Ready"
+        if not view.complete and not serves:
+            revision.phase, revision.message = "Pending", _WAITS
+            return
+        self._count_foreign_chunks(revision, writer)
+        message = LANGUAGE_MISMATCH if revision.mismatch else ""
+        if serves and revision.dense is not revision.mismatch:
+            revision.message = message
+            return
+        problem = self._problem(revision, writer, view, embedder=None if revision.mismatch else embedder)
+        if problem:
+            revision.phase, revision.message = "Ready" if serves else "Failed", problem
+            return
+        writer.mark_ready(dense=not revision.mismatch)
+        revision.phase, revision.message, revision.dense = "Ready", message, not revision.mismatch
+        revision.ready_at = revision.ready_at or self.now()
+
+    def _count_foreign_chunks(self, revision: LiveRevision, writer: IndexWriter) -> None:
+        generation = writer.stats().content_generation
+        if revision.counted_generation != generation:
+            revision.mismatch = revision.foreign.too_many(
+                writer.documents(), stored=lambda: self.store.inspect(revision.name).contents()
+            )
+            revision.counted_generation = generation
+
+    def _problem(
+        self,
+        revision: LiveRevision,
+        writer: IndexWriter,
+        view: SourcesView,
+        *,
+        embedder: Callable[[], Embedder] | None,
+    ) -> str | None:
+        stats = writer.stats()
+        failing = revision.refused or any(snapshot.failures for snapshot in view.snapshots.values())
+        if not stats.documents and failing:
+            return _NOTHING
+        opened = embedder() if embedder is not None and stats.chunks else None
+        inspection, language = self.store.inspect(revision.name), revision.config.shape.language
+        return prove(inspection, language=language, embedder=opened, chunks=stats.chunks)

@@ -40,7 +40,7 @@ class ListedFile:
     """A file of a source. `name` is its path relative to the source, with forward slashes."""
 
     name: str
-    path: Path
+    path: str
     signature: FileSignature
 
 
@@ -69,11 +69,11 @@ def list_source(source: SourceConfig, *, extensions: Collection[str], scan: Scan
     files: list[ListedFile] = []
     refused: list[DocumentFailure] = []
     try:
-        for name, path in _walk(root, into_folders=source.volume is not None, scan=scan):
+        for name, entry in _walk(root, into_folders=source.volume is not None, scan=scan):
             if not chosen.takes(name):
                 continue
             try:
-                listed = _listed(name, path, root)
+                listed = _listed(name, entry, root)
             except UnreadableDocumentError as error:
                 refused.append(DocumentFailure(document=_printable(name), reason=str(error)))
                 continue
@@ -94,7 +94,7 @@ def read_file(file: ListedFile) -> bytes:
     if file.signature.size_bytes > MAX_FILE_BYTES:
         raise _too_large(file.signature.size_bytes)
     try:
-        with file.path.open("rb") as stream:
+        with open(file.path, "rb") as stream:
             data = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise UnreadableDocumentError(f"cannot be read: {error.strerror}; check its permissions") from error
@@ -141,8 +141,8 @@ def _unreadable(source: SourceConfig, error: OSError, next_step: str) -> Unreada
     return UnreadableSourceError(f"source {source.name!r}: {where} {cause}; {next_step}")
 
 
-def _walk(root: Path, *, into_folders: bool, scan: Scan) -> Iterator[tuple[str, Path]]:
-    """Yield the name and path of everything below `root` that is not a folder."""
+def _walk(root: Path, *, into_folders: bool, scan: Scan) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield the name and the entry of everything below `root` that is not a folder."""
     waiting = [("", root)]
     while waiting:
         prefix, folder = waiting.pop()
@@ -157,19 +157,19 @@ def _walk(root: Path, *, into_folders: bool, scan: Scan) -> Iterator[tuple[str, 
             if entry.name.startswith(_MOUNT_PREFIX) or entry.name in _NOT_CONTENT:
                 continue
             if not entry.is_dir(follow_symlinks=False):
-                yield prefix + entry.name, Path(entry.path)
+                yield prefix + entry.name, entry
             elif into_folders:
                 waiting.append((f"{prefix}{entry.name}/", Path(entry.path)))
 
 
-def _listed(name: str, path: Path, root: Path) -> ListedFile | None:
+def _listed(name: str, entry: os.DirEntry[str], root: Path) -> ListedFile | None:
     """Return the file, or None when it is no longer there or is a folder behind a link."""
     if not name.isascii() and name != _printable(name):
         raise UnreadableDocumentError("its name is not UTF-8; rename it")
     try:
-        if path.is_symlink() and not Path(os.path.realpath(path, strict=True)).is_relative_to(root):
+        if entry.is_symlink() and not Path(os.path.realpath(entry.path, strict=True)).is_relative_to(root):
             raise UnreadableDocumentError("is a link that leads outside the source; copy the file instead")
-        status = path.stat()
+        status = entry.stat()
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -178,7 +178,8 @@ def _listed(name: str, path: Path, root: Path) -> ListedFile | None:
         return None
     if not stat.S_ISREG(status.st_mode):
         raise UnreadableDocumentError("is not a regular file; remove it or leave it out with include")
-    return ListedFile(name, path, FileSignature(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino))
+    signature = FileSignature(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+    return ListedFile(name, entry.path, signature)
 
 
 def _printable(name: str) -> str:

@@ -52,11 +52,13 @@ class Workshop:
     def batches(self, work: Iterable[FileWork]) -> Iterator[list[CutDocument]]:
         """Yield the documents of `work`, cut, in its order."""
         batch: list[CutDocument] = []
+        chunks = 0
         for document in self._documents(work):
             batch.append(self._cut(document))
-            if len(batch) >= BATCH_DOCUMENTS or sum(len(cut.chunks) for cut in batch) >= BATCH_CHUNKS:
+            chunks += len(batch[-1].chunks)
+            if len(batch) >= BATCH_DOCUMENTS or chunks >= BATCH_CHUNKS:
                 yield batch
-                batch = []
+                batch, chunks = [], 0
         if batch:
             yield batch
 
