@@ -6,7 +6,7 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from tidegate_api.conditions import ConditionType, find
-from tidegate_api.config import RoutingTable
+from tidegate_api.config import TABLE_KEY, RoutingTable
 from tidegate_api.v1alpha1.common import ObjectMeta
 from tidegate_api.v1alpha1.knowledgebase import KnowledgeBaseStatus
 from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipelineSpec, RetrievalPipelineStatus
@@ -17,7 +17,7 @@ from tidegate_operator.core.names import Label, routing_name
 from tidegate_operator.core.observed import Children, Live, Ownership
 from tidegate_operator.core.observed_rp import PipelineWorld, PolicyView
 from tidegate_operator.core.releases import FrozenRelease, KnowledgeState, Revision
-from tidegate_operator.core.render.routing_config import ACCEPTED_KEY, POLICY_KEY, TABLE_KEY
+from tidegate_operator.core.render.routing_config import ACCEPTED_KEY, POLICY_KEY
 from tidegate_operator.core.workloads import read_pod
 from tidegate_operator.observe import Memory, children_of, missing_of, parse_spec, parse_status, parse_stored, read_all
 from tidegate_operator.ports import ClusterReader, Planes

@@ -7,6 +7,7 @@ lost a race is forgotten; the world has moved.
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Protocol
 
@@ -39,7 +40,16 @@ class Cluster(ClusterReader, ClusterWriter, Protocol):
 class Reconciler:
     """Brings one key after the other to rest. Holds no state that a restart would miss."""
 
-    def __init__(self, *, cluster: Cluster, planes: Planes, clock: Clock, platform: Platform) -> None:
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        planes: Planes,
+        clock: Clock,
+        platform: Platform,
+        on_read: Callable[[Key, str], None] = lambda _, __: None,
+    ) -> None:
+        self._on_read = on_read
         self._cluster = cluster
         self._planes = planes
         self._clock = clock
@@ -67,18 +77,18 @@ class Reconciler:
         match key.kind:
             case Kind.KNOWLEDGE_BASE:
                 knowledge = await observe_knowledge_base(self._cluster, self._planes, key, memory, now)
-                plan: Plan | None = (
-                    plan_knowledge_base(knowledge, self._platform, now) if knowledge is not None else None
-                )
+                if knowledge is not None:
+                    self._on_read(key, knowledge.meta.resource_version)
+                    return plan_knowledge_base(knowledge, self._platform, now)
             case Kind.RETRIEVAL_PIPELINE:
                 pipeline = await observe_pipeline(self._cluster, self._planes, key, memory, now)
-                plan = plan_pipeline(pipeline, self._platform, now) if pipeline is not None else None
+                if pipeline is not None:
+                    self._on_read(key, pipeline.meta.resource_version)
+                    return plan_pipeline(pipeline, self._platform, now)
             case _:
                 raise AssertionError(f"{key.kind} is not a kind of key")
-        if plan is None:
-            self._memories.pop(key, None)
-            return Rest()
-        return plan
+        self._memories.pop(key, None)
+        return Rest()
 
     async def _carry_out(self, key: Key, plan: Decide | Act) -> str:
         try:

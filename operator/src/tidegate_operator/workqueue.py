@@ -56,11 +56,11 @@ class WorkQueue:
         if key not in self._running:
             self._push(key)
 
-    @property
-    def depth(self) -> int:
-        """Return how many keys run or are overdue."""
-        now = asyncio.get_running_loop().time()
-        return len(self._running) + sum(due <= now for due in self._due.values())
+    def stuck(self) -> bool:
+        """Return whether a key has been due for longer than any run may take: nobody works."""
+        limit = asyncio.get_running_loop().time() - 2 * self._pace.deadline_seconds
+        waiting = [due for key, due in self._due.items() if key not in self._running]
+        return min(waiting, default=limit) < limit
 
     async def run(self) -> None:
         """Work until cancelled; then running work is cancelled too."""

@@ -172,6 +172,13 @@ class KubeCluster:
         except OperatorError as error:
             logger.warning("event not written", extra={"object": str(regarding), "reason": error.reason})
 
+    async def served(self, kind: Kind) -> bool:
+        """Return whether the API server knows the kind."""
+        status, body = await self._call("GET", f"/apis/{api_version(kind)}")
+        if status == HTTPStatus.NOT_FOUND:
+            return False
+        return any(each["name"] == plural(kind) for each in _checked(status, body).get("resources") or [])
+
     async def allowed(self, verb: str, kind: Kind, namespace: str | None, *, subresource: str = "") -> bool:
         """Return whether we may do `verb` on `kind`; the question changes nothing in the cluster."""
         attributes = {
@@ -222,11 +229,9 @@ class KubeCluster:
                 method, url, headers=headers, body=body, _request_timeout=timeout
             )
             text = await answer.read()
-            document = json.loads(text) if text else {}
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise UnavailableError(f"the API server cannot be reached: {type(error).__name__}") from error
-        except ValueError as error:
-            raise UnavailableError("the API server answered with something that is not JSON") from error
+        document = _parsed(answer.status, text)
         if _is_our_fault(answer.status, document):
             return HTTPStatus.UNPROCESSABLE_ENTITY, document
         if answer.status == HTTPStatus.TOO_MANY_REQUESTS or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -234,6 +239,17 @@ class KubeCluster:
             seconds = float(wait) if wait.isdigit() else 1.0
             raise UnavailableError(f"the API server answered {answer.status}", retry_after_seconds=seconds)
         return answer.status, document
+
+
+def _parsed(status: int, text: bytes) -> Manifest:
+    """Return the document; an error may also come as plain text, from the API server or something in front of it."""
+    try:
+        document: Manifest = json.loads(text) if text else {}
+    except ValueError as error:
+        if status < HTTPStatus.BAD_REQUEST:
+            raise UnavailableError("the API server answered with something that is not JSON") from error
+        return {"message": text.decode(errors="replace").strip()[:200]}
+    return document
 
 
 def _is_our_fault(status: int, body: Manifest) -> bool:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from tidegate_api.config import IndexerConfig, RevisionConfig
+from tidegate_api.config import INDEXER_CONFIG_KEY, IndexerConfig, RevisionConfig
 from tidegate_api.v1alpha1.knowledgebase import KnowledgeBaseSpec, Source
 from tidegate_operator.core.desired import indexer_config
 from tidegate_operator.core.kinds import Kind, Manifest
@@ -16,7 +16,6 @@ from tidegate_operator.core.names import Component, Label, indexer_name
 from tidegate_operator.core.observed import Owner
 from tidegate_operator.core.render.meta import child, with_labels
 
-CONFIG_KEY = "config.json"
 ACCEPTED_KEY = "accepted.json"
 _SOURCES = PurePosixPath("/sources")
 _CLAIMS = PurePosixPath("/claims")
@@ -53,7 +52,7 @@ def document(spec: KnowledgeBaseSpec, owner: Owner, *, revisions: Sequence[Revis
 def indexer_config_map(config: IndexerConfig, accepted: KnowledgeBaseSpec, owner: Owner) -> Manifest:
     """Return the ConfigMap of a knowledge base's indexer."""
     data = {
-        CONFIG_KEY: _text(config.to_document()),
+        INDEXER_CONFIG_KEY: _text(config.to_document()),
         ACCEPTED_KEY: _text(accepted.model_dump(by_alias=True, exclude_unset=True, mode="json")),
     }
     manifest = child(Kind.CONFIG_MAP, indexer_name(owner.ref.name), owner, Component.INDEXER, data=data)

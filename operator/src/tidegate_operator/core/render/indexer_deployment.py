@@ -7,12 +7,13 @@ starting, since the indexer says what it misses and the other sources go on.
 
 from dataclasses import dataclass
 
+from tidegate_api.config import INDEXER_CONFIG_KEY
 from tidegate_api.v1alpha1.common import Resources
 from tidegate_api.v1alpha1.knowledgebase import Build, EmbeddedStore, KnowledgeBaseSpec
 from tidegate_operator.core.kinds import Kind, Manifest
 from tidegate_operator.core.names import Annotation, Component, indexer_name
 from tidegate_operator.core.observed import Owner
-from tidegate_operator.core.render.indexer_config import CONFIG_KEY, claim_path, config_map_path
+from tidegate_operator.core.render.indexer_config import claim_path, config_map_path
 from tidegate_operator.core.render.indexer_secret import TOKEN_KEY
 from tidegate_operator.core.render.meta import child, labels_of
 from tidegate_operator.core.render.pod import (
@@ -122,7 +123,7 @@ def _container(pod: IndexerPod, owner: Owner, mounts: list[Manifest]) -> Manifes
         "imagePullPolicy": pod.pull_policy,
         "command": ["python", "-m", "tidegate_runtime.indexer"],
         "args": [
-            f"--config={_CONFIG_PATH}/{CONFIG_KEY}",
+            f"--config={_CONFIG_PATH}/{INDEXER_CONFIG_KEY}",
             f"--configmap={owner.ref.namespace}/{indexer_name(owner.ref.name)}",
             "--root=/data",
             f"--listen=0.0.0.0:{port.number}",
@@ -142,7 +143,10 @@ def _volumes(pod: IndexerPod, owner: Owner) -> tuple[list[Manifest], list[Manife
     name = indexer_name(owner.ref.name)
     volumes: list[Manifest] = [
         {"name": "data", "persistentVolumeClaim": {"claimName": pod.store_claim}},
-        {"name": "config", "configMap": {"name": name, "items": [{"key": CONFIG_KEY, "path": CONFIG_KEY}]}},
+        {
+            "name": "config",
+            "configMap": {"name": name, "items": [{"key": INDEXER_CONFIG_KEY, "path": INDEXER_CONFIG_KEY}]},
+        },
         {"name": "token", "secret": {"secretName": name, "defaultMode": 0o440}},
         {"name": "tmp", "emptyDir": {}},
         service_account_volume("api-access"),

@@ -7,6 +7,7 @@ it is not ready. Only the front door has a service-account token.
 
 from dataclasses import dataclass
 
+from tidegate_api.config import SIDECAR_CONFIG_KEY, TABLE_KEY
 from tidegate_api.v1alpha1.common import Resources, duration_seconds
 from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipelineSpec
 from tidegate_operator.core.kinds import Kind, Manifest
@@ -29,7 +30,6 @@ from tidegate_operator.core.render.pod import (
     service_account_volume,
     volume_name,
 )
-from tidegate_operator.core.render.routing_config import SIDECAR_KEY, TABLE_KEY
 
 # Raise it when a change of this module makes other pods from equal inputs.
 TEMPLATE_VERSION = "1"
@@ -159,7 +159,7 @@ def _front_door(pod: PipelinePod, owner: Owner) -> Manifest:
         "imagePullPolicy": pod.pull_policy,
         "command": ["python", "-m", "tidegate_sidecar"],
         "args": [
-            f"--config={_CONFIG_PATH}/{SIDECAR_KEY}",
+            f"--config={_CONFIG_PATH}/{SIDECAR_CONFIG_KEY}",
             f"--table={_CONFIG_PATH}/{TABLE_KEY}",
             f"--configmap={owner.ref.namespace}/{routing_name(owner.ref.name)}",
             f"--deployment={pod.deployment}",
@@ -194,7 +194,7 @@ def _token_path(knowledge_base: str) -> str:
 
 
 def _volumes(pod: PipelinePod, owner: Owner) -> list[Manifest]:
-    documents = [{"key": key, "path": key} for key in (SIDECAR_KEY, TABLE_KEY)]
+    documents = [{"key": key, "path": key} for key in (SIDECAR_CONFIG_KEY, TABLE_KEY)]
     return [
         {"name": "run", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
         {"name": "revisions", "emptyDir": {}},

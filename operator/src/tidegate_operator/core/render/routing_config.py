@@ -8,15 +8,13 @@ below what status says was written, nor below what any pod says it obeys.
 import json
 from collections.abc import Iterable
 
-from tidegate_api.config import RoutingTable, SidecarConfig
+from tidegate_api.config import SIDECAR_CONFIG_KEY, TABLE_KEY, RoutingTable, SidecarConfig
 from tidegate_api.model import Model
 from tidegate_operator.core.kinds import Kind, Manifest
 from tidegate_operator.core.names import Component, Label, routing_name
 from tidegate_operator.core.observed import Owner
 from tidegate_operator.core.render.meta import child, with_labels
 
-TABLE_KEY = "routing.json"
-SIDECAR_KEY = "sidecar.json"
 ACCEPTED_KEY = "accepted.json"
 POLICY_KEY = "policy.json"
 
@@ -38,7 +36,7 @@ def routing_config_map(
     policy: Model | None,
 ) -> Manifest:
     """Return the ConfigMap of a pipeline's sidecars; without a table they know that there is none yet."""
-    data = {SIDECAR_KEY: _text(sidecar.to_document()), ACCEPTED_KEY: _as_written(accepted)}
+    data = {SIDECAR_CONFIG_KEY: _text(sidecar.to_document()), ACCEPTED_KEY: _as_written(accepted)}
     if table is not None:
         data[TABLE_KEY] = _text(table.to_document())
     if policy is not None:
