@@ -69,6 +69,7 @@ _RANGES: tuple[tuple[int, str], ...] = (
     (0x32400, "Other"),
 )
 _FIRSTS = [first for first, _ in _RANGES]
+_ASCII_WITHOUT_SCRIPT = bytes(code for code in range(128) if not chr(code).isalpha())
 # Languages that are not written in Latin letters, or not only.
 _SCRIPTS_OF_LANGUAGE: dict[str, frozenset[str]] = {
     "zh": frozenset({_HAN}),
@@ -88,8 +89,12 @@ _SCRIPTS_OF_LANGUAGE: dict[str, frozenset[str]] = {
 
 def count_scripts(text: str) -> Counter[str]:
     """Return how many letters of each script a sample of `text` holds."""
+    sample = _sample(text)
+    if sample.isascii():
+        letters = len(sample.encode().translate(None, _ASCII_WITHOUT_SCRIPT))
+        return Counter({_LATIN: letters}) if letters else Counter()
     counts: Counter[str] = Counter()
-    for character, times in Counter(_sample(text)).items():
+    for character, times in Counter(sample).items():
         script = _script(character)
         if script:
             counts[script] += times

@@ -29,7 +29,8 @@ def passage_text(title: str, heading: str, content: str, *, tokenizer: Tokenizer
 
 def is_truncated(chunk: Chunk, *, title: str, tokenizer: Tokenizer, max_tokens: int) -> bool:
     """Whether an encoder that reads `max_tokens` tokens does not read the chunk's passage to its end."""
-    return _prefix(title, chunk.heading, tokenizer).tokens + chunk.tokens + _SPECIAL_TOKENS > max_tokens
+    room = max_tokens - chunk.tokens - _SPECIAL_TOKENS
+    return room < PREFIX_TOKENS_MAX and _prefix(title, chunk.heading, tokenizer).tokens > room
 
 
 def _prefix(title: str, heading: str, tokenizer: Tokenizer) -> _Prefix:
