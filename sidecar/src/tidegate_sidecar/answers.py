@@ -24,15 +24,15 @@ class Response(NamedTuple):
 
     def encode(self, date: bytes, *, keep_alive: bool) -> bytes:
         """Return the bytes that go out."""
-        return b"%bcontent-type: %b\r\ncontent-length: %d\r\ndate: %b\r\n%b%b\r\n%b" % (
+        head = b"%bcontent-type: %b\r\ncontent-length: %d\r\ndate: %b\r\n%b%b\r\n" % (
             STATUS_LINE[self.status],
             self.content_type,
             len(self.body),
             date,
             self.fields,
             b"" if keep_alive else b"connection: close\r\n",
-            self.body,
         )
+        return head + self.body
 
 
 def new_query_id() -> str:

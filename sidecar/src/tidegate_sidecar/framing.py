@@ -10,7 +10,6 @@ in tests/unit/sidecar/smuggling holds both halves.
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 from tidegate_api.wire import (
     HEADER_PROXY_SECRET,
@@ -55,15 +54,6 @@ class HeadLimits:
     max_body_bytes: int = 131_072
 
 
-class Head(NamedTuple):
-    """What an accepted head says. `fields` counts the distinct names."""
-
-    method: bytes
-    target: bytes
-    fields: int
-    expects_continue: bool
-
-
 def refused(message: str) -> RequestError:
     """Return the error for a request that is malformed or asks for what this front does not do."""
     return RequestError(ErrorCode.INVALID_REQUEST, message)
@@ -81,8 +71,8 @@ def joined(key: bytes, first: bytes, second: bytes) -> bytes:
     return b"%b, %b" % (first, second)
 
 
-def check_head(raw: bytes, headers: Headers, limits: HeadLimits) -> Head:
-    """Return what the head says, or raise what is wrong with it. `raw` may go on into the body."""
+def check_head(raw: bytes, headers: Headers, limits: HeadLimits) -> tuple[bytes, bytes, bytes]:
+    """Return method, target and minor version, or raise what is wrong. `raw` may go on into the body."""
     if len(raw) > limits.max_head_bytes and raw.find(b"\r\n\r\n", 2) > limits.max_head_bytes:
         raise too_large("the head", limits.max_head_bytes, "bytes")
     if len(headers) > limits.max_fields:
@@ -98,10 +88,16 @@ def check_head(raw: bytes, headers: Headers, limits: HeadLimits) -> Head:
         raise refused("the connection can't be upgraded; leave out the header upgrade")
     if b"transfer-encoding" in headers:
         _check_coding(headers, minor_version)
-    elif _content_length(headers.get(b"content-length", b"0")) > limits.max_body_bytes:
+    elif b"content-length" in headers and _content_length(headers[b"content-length"]) > limits.max_body_bytes:
         raise too_large("the body", limits.max_body_bytes, "bytes")
-    expects_continue = b"expect" in headers and _expects_continue(headers[b"expect"], minor_version)
-    return Head(method, target, len(headers), expects_continue)
+    return method, target, minor_version
+
+
+def waits_for_continue(expectation: bytes, minor_version: bytes) -> bool:
+    """Return whether the caller sends its body only once it is told to."""
+    if expectation.lower() != b"100-continue":
+        raise refused(f"header expect: {_shown(expectation)} is not `100-continue`")
+    return minor_version == b"1"
 
 
 @lru_cache(maxsize=64)
@@ -124,12 +120,6 @@ def _check_coding(headers: Headers, minor_version: bytes) -> None:
         raise refused(f"header transfer-encoding: {_shown(coding)} is not `chunked`, the only coding that is read")
     if minor_version == b"0":
         raise refused("HTTP/1.0 has no transfer-encoding; send content-length")
-
-
-def _expects_continue(expectation: bytes, minor_version: bytes) -> bool:
-    if expectation.lower() != b"100-continue":
-        raise refused(f"header expect: {_shown(expectation)} is not `100-continue`")
-    return minor_version == b"1"
 
 
 def _shown(value: bytes) -> str:

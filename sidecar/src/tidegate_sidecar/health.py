@@ -7,7 +7,7 @@ from tidegate_api.config import SidecarState
 from tidegate_sidecar.metrics import Recorder
 from tidegate_sidecar.releases import ReleaseKeeper
 from tidegate_sidecar.settings import SettingsKeeper
-from tidegate_sidecar.tables import TableKeeper
+from tidegate_sidecar.tables import TableKeeper, UnderstoodTable
 
 
 class Health:
@@ -31,12 +31,22 @@ class Health:
             return self._tables.message
         if self._releases.message:
             return self._releases.message
-        stable = self._releases.state_of(table.index.stable)
-        if stable is None:
-            return f"release {table.index.stable} is not open yet"
-        if stable.phase != "Warm":
-            return f"release {stable.name} is {stable.phase}" + (f": {stable.message}" if stable.message else "")
+        for name in self._must_be_warm(table):
+            held = self._releases.state_of(name)
+            if held is None:
+                return f"release {name} is not open yet"
+            if held.phase != "Warm":
+                return f"release {name} is {held.phase}" + (f": {held.message}" if held.message else "")
         return ""
+
+    def _must_be_warm(self, table: UnderstoodTable) -> list[str]:
+        """Return the releases without which this pod is of no use.
+
+        The stable one where this pod holds it: a candidate that still loads beside it takes nobody's answers away.
+        Elsewhere everything it holds: such a pod is there for them alone.
+        """
+        here = [release.name for release in self._tables.wanted() or ()]
+        return [table.index.stable] if table.index.stable in here else here
 
     def state(self) -> SidecarState:
         """Return what is in force, and everything that is wrong."""
@@ -47,6 +57,7 @@ class Health:
             settings.problem,
             *settings.identity.problems,
             self._tables.message,
+            self._tables.link_message,
             self._releases.message,
         ]
         return SidecarState(

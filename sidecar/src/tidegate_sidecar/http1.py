@@ -26,7 +26,7 @@ import httptools
 from tidegate_api.wire import ErrorCode
 from tidegate_sidecar.answers import Response, error_response, new_query_id
 from tidegate_sidecar.errors import RequestError
-from tidegate_sidecar.framing import Head, Headers, HeadLimits, check_head, joined, refused, too_large
+from tidegate_sidecar.framing import Headers, HeadLimits, check_head, joined, refused, too_large, waits_for_continue
 
 logger = logging.getLogger(__name__)
 
@@ -96,8 +96,8 @@ class Connection(asyncio.Protocol):
         "_cancel",
         "_complete",
         "_fault",
+        "_fields",
         "_head",
-        "_headers",
         "_keep_alive",
         "_parser",
         "_raw_head",
@@ -113,18 +113,18 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._cancel: Cancel | None = None
         self._keep_alive = True
+        self._fault: RequestError | None = None
         self._await_request()
 
     def _await_request(self) -> None:
         self.phase = Phase.IDLE
         self.waited_seconds = 0.0
         self._raw_head = b""
-        self._head: Head | None = None
-        self._headers: Headers = {}
+        self._fields: Headers = {}
+        self._head: tuple[bytes, bytes, Headers] | None = None
         self._body: list[bytes] = []
         self._body_bytes = 0
         self._complete = False
-        self._fault: RequestError | None = None
 
     # --- transport ---------------------------------------------------------------------------
 
@@ -148,7 +148,10 @@ class Connection(asyncio.Protocol):
             self._refuse(PIPELINED)
             return
         if self._head is None:
-            self._more_head(data)
+            if self.phase is Phase.IDLE:
+                self.phase = Phase.HEAD
+                self.waited_seconds = 0.0
+            self._raw_head += data
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -161,12 +164,6 @@ class Connection(asyncio.Protocol):
             self._refuse(self._fault)
         elif self._complete:
             self._begin()
-
-    def _more_head(self, data: bytes) -> None:
-        if self.phase is Phase.IDLE:
-            self.phase = Phase.HEAD
-            self.waited_seconds = 0.0
-        self._raw_head += data
 
     def _blame(self, fault: RequestError) -> None:
         """Keep the first fault: what follows from it would only confuse."""
@@ -183,18 +180,15 @@ class Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Collect a field."""
         key = name.lower()
-        headers = self._headers
-        if key in headers:
+        fields = self._fields
+        if key in fields:
             self._on_repeated_header(key, value)
         else:
-            headers[key] = value
+            fields[key] = value
 
     def _on_repeated_header(self, key: bytes, value: bytes) -> None:
-        if self._head is not None:
-            self._blame(TRAILERS)
-            return
         try:
-            self._headers[key] = joined(key, self._headers[key], value)
+            self._fields[key] = joined(key, self._fields[key], value)
         except RequestError as fault:
             self._blame(fault)
 
@@ -202,14 +196,17 @@ class Connection(asyncio.Protocol):
         """Decide whether the head is acceptable, before any of the body is kept."""
         if self._fault is not None:
             return
+        headers = self._fields
         try:
-            self._head = head = check_head(self._raw_head, self._headers, self._server.limits)
+            method, target, minor_version = check_head(self._raw_head, headers, self._server.limits)
+            if b"expect" in headers and waits_for_continue(headers[b"expect"], minor_version) and self._transport:
+                self._transport.write(CONTINUE)
         except RequestError as fault:
             self._blame(fault)
             return
         self.phase = Phase.BODY
-        if head.expects_continue and self._transport is not None:
-            self._transport.write(CONTINUE)
+        self._head = (method, target, headers)
+        self._fields = {}  # whatever comes now is a trailer
 
     def on_body(self, data: bytes) -> None:
         """Collect a piece of the body within its limit."""
@@ -224,19 +221,18 @@ class Connection(asyncio.Protocol):
         self._complete = True
         # Only here: once the parser goes on, it has forgotten what this head said.
         self._keep_alive = self._parser is not None and self._parser.should_keep_alive()
-        if self._head is not None and len(self._headers) != self._head.fields:
+        if self._fields and self._head is not None:
             self._blame(TRAILERS)
 
     # --- answering ---------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        head = self._head
-        if head is None:
+        if self._head is None:
             return
         self.phase = Phase.ANSWER
         self.waited_seconds = 0.0
         try:
-            request = Request(head.method, head.target, self._headers, b"".join(self._body))
+            request = Request(*self._head, b"".join(self._body))
             cancel = self._server.handler(request, self._respond)
         except Exception:
             # The one place where a fault of ours becomes an answer instead of a connection that just ends.

@@ -32,6 +32,10 @@ EXPECTED = {
 }
 
 Headers = Mapping[bytes, bytes]
+PROXY_SECRET = HEADER_PROXY_SECRET.encode()
+TENANT = HEADER_TENANT.encode()
+USER = HEADER_USER.encode()
+SESSION = HEADER_SESSION.encode()
 Name = Annotated[str, Field(min_length=1, max_length=MAX_IDENTIFIER_CHARACTERS)]
 
 
@@ -86,8 +90,8 @@ class Identity:
             RequestError: the credential is missing, wrong or expired, or names a tenant it may not speak for.
         """
         if self.anonymous:
-            return Caller(session=_identifier(headers, HEADER_SESSION))
-        if self.trusts_proxy and HEADER_PROXY_SECRET.encode() in headers:
+            return Caller(session=_identifier(headers, SESSION))
+        if self.trusts_proxy and PROXY_SECRET in headers:
             return self._from_proxy(headers)
         if self.keys is not None and b"authorization" in headers:
             return self._from_key(self.keys, headers, now)
@@ -109,23 +113,21 @@ class Identity:
         if key.not_after <= now:
             raise _unauthenticated("the key has expired; ask for a new one")
         return Caller(
-            tenant=_tenant_of(key, _identifier(headers, HEADER_TENANT)),
+            tenant=_tenant_of(key, _identifier(headers, TENANT)),
             groups=key.groups,
-            user=_identifier(headers, HEADER_USER),
-            session=_identifier(headers, HEADER_SESSION),
+            user=_identifier(headers, USER),
+            session=_identifier(headers, SESSION),
             scopes=key.scopes,
         )
 
     def _from_proxy(self, headers: Headers) -> Caller:
-        presented = hashlib.sha256(headers[HEADER_PROXY_SECRET.encode()]).digest()
+        presented = hashlib.sha256(headers[PROXY_SECRET]).digest()
         if self.proxy_secret_sha256 is None or not hmac.compare_digest(presented, self.proxy_secret_sha256):
             raise _unauthenticated(f"header {HEADER_PROXY_SECRET} is wrong; the identity headers are not believed")
-        tenant = _identifier(headers, HEADER_TENANT)
+        tenant = _identifier(headers, TENANT)
         if tenant == ANY_TENANT:
             raise _unknown_tenant(tenant)
-        return Caller(
-            tenant=tenant, user=_identifier(headers, HEADER_USER), session=_identifier(headers, HEADER_SESSION)
-        )
+        return Caller(tenant=tenant, user=_identifier(headers, USER), session=_identifier(headers, SESSION))
 
 
 def build_identity(
@@ -207,20 +209,17 @@ def _tenant_of(key: ApiKey, named: str | None) -> str:
     return named
 
 
-def _identifier(headers: Headers, name: str) -> str | None:
-    raw = headers.get(name.encode())
-    if raw is None:
+def _identifier(headers: Headers, name: bytes) -> str | None:
+    if name not in headers:
         return None
     try:
-        value = raw.decode()
+        value = headers[name].decode()
     except UnicodeDecodeError:
-        raise RequestError(ErrorCode.INVALID_REQUEST, f"header {name} is not UTF-8; encode it") from None
-    if not 0 < len(value) <= MAX_IDENTIFIER_CHARACTERS:
-        limit = f"1 to {MAX_IDENTIFIER_CHARACTERS} characters"
-        raise RequestError(
-            ErrorCode.INVALID_REQUEST, f"header {name}: {shown(value)} must have {limit}; or leave it out"
-        )
-    return value
+        raise RequestError(ErrorCode.INVALID_REQUEST, f"header {name.decode()} is not UTF-8; encode it") from None
+    if 0 < len(value) <= MAX_IDENTIFIER_CHARACTERS:
+        return value
+    limit = f"must have 1 to {MAX_IDENTIFIER_CHARACTERS} characters; or leave it out"
+    raise RequestError(ErrorCode.INVALID_REQUEST, f"header {name.decode()}: {shown(value)} {limit}")
 
 
 def _unauthenticated(message: str) -> RequestError:

@@ -3,6 +3,9 @@
     python -m tidegate_sidecar --config FILE --table FILE --runtime-socket PATH \
         --listen HOST:PORT --state-listen HOST:PORT
 
+In a cluster also `--configmap NAMESPACE/NAME`, the ConfigMap that --table is the mounted copy of, and
+`--deployment HASH --peer-listen HOST:PORT --hop-keys DIR`: who this pod is among its pipeline's Deployments.
+
 Exit codes: 0 drained after SIGTERM or SIGINT, 1 a port can't be listened on, 2 unusable configuration.
 """
 
@@ -16,17 +19,22 @@ from pathlib import Path
 
 import uvloop
 
+from tidegate_link.client import Endpoint, LinkError
 from tidegate_sidecar.adapters.files import TableFile
+from tidegate_sidecar.adapters.hop_keys import HopKeys
 from tidegate_sidecar.adapters.runtime_admin import SocketRuntimeAdmin
-from tidegate_sidecar.adapters.runtime_socket import RuntimeSocket
+from tidegate_sidecar.adapters.runtime_socket import PeerSocket, RuntimeSocket
+from tidegate_sidecar.adapters.table_config_map import TableConfigMap, TablePlace
 from tidegate_sidecar.health import Health
 from tidegate_sidecar.http1 import FrontLimits, HttpServer
 from tidegate_sidecar.limits import InFlight
 from tidegate_sidecar.logs import set_up_logs
 from tidegate_sidecar.metrics import Recorder
+from tidegate_sidecar.peers import Dispatcher, HopReceiver
+from tidegate_sidecar.ports import TableSource
 from tidegate_sidecar.proxy import Retrieval
 from tidegate_sidecar.releases import ReleaseKeeper
-from tidegate_sidecar.routes import public_routes, state_routes
+from tidegate_sidecar.routes import Router, public_routes, state_routes
 from tidegate_sidecar.settings import Settings, SettingsError, SettingsKeeper
 from tidegate_sidecar.tables import TableKeeper
 
@@ -35,6 +43,7 @@ logger = logging.getLogger(__name__)
 # A request whose own deadline did not end it is a fault of ours; it is cut after this much more.
 ANSWER_MARGIN_SECONDS = 2.0
 STATE_DRAIN_SECONDS = 1.0
+PEER_PORT = 8082
 # A query may be written with six characters a byte (\u0041); the rest of a body is filters.
 BODY_BYTES_BESIDE_QUERY = 65_536
 BODY_BYTES_PER_QUERY_BYTE = 6
@@ -57,6 +66,10 @@ class Options:
     runtime_socket: str
     listen: Address
     state_listen: Address
+    configmap: tuple[str, str] | None
+    deployment: str
+    peer_listen: Address | None
+    hop_keys: Path | None
 
 
 def front_limits(settings: Settings) -> FrontLimits:
@@ -81,12 +94,13 @@ async def serve(options: Options, stop: asyncio.Event, on_listening: Callable[[i
     socket = RuntimeSocket(options.runtime_socket)
     recorder, in_flight = Recorder(pipeline), InFlight()
     releases = ReleaseKeeper(SocketRuntimeAdmin(socket), in_flight)
-    tables = TableKeeper(pipeline, on_change=releases.wake)
+    tables = TableKeeper(pipeline, on_change=releases.wake, deployment=options.deployment)
     health = Health(settings=settings, tables=tables, releases=releases, recorder=recorder)
+    keys = HopKeys(options.hop_keys)
     retrieval = Retrieval(
         settings=lambda: settings.current,
         table=tables.index,
-        searcher=socket,
+        searcher=_dispatcher(settings, tables=tables, here=socket, keys=keys),
         in_flight=in_flight,
         recorder=recorder,
         on_unavailable=releases.wake,
@@ -97,19 +111,57 @@ async def serve(options: Options, stop: asyncio.Event, on_listening: Callable[[i
         await public.start(options.listen.host, options.listen.port),
         await state.start(options.state_listen.host, options.state_listen.port),
     )
+    peers = await _listen_for_peers(options, settings, here=socket, keys=keys, in_flight=in_flight)
     async with asyncio.TaskGroup() as group:
         followers = [
             group.create_task(settings.follow(lambda fresh: public.set_limits(front_limits(fresh)))),
-            group.create_task(TableFile(options.table).follow(tables.offer)),
+            group.create_task(_table_source(options, tables).follow(tables.offer)),
             group.create_task(releases.follow(tables.wanted)),
+            group.create_task(keys.follow()),
         ]
         await stop.wait()
         logger.info("draining")
-        await public.drain(front_limits(settings.current).answer_seconds)
+        drains = [server.drain(front_limits(settings.current).answer_seconds) for server in (public, peers) if server]
+        await asyncio.gather(*drains)
         for follower in followers:
             follower.cancel()
     await state.drain(STATE_DRAIN_SECONDS)
     socket.close()
+
+
+def _table_source(options: Options, tables: TableKeeper) -> TableSource:
+    if options.configmap is None:
+        return TableFile(options.table)
+    namespace, name = options.configmap
+    place = TablePlace(namespace, name, mounted=options.table.parent)
+    return TableConfigMap(Endpoint.in_cluster(), place, tables.report_link)
+
+
+def _dispatcher(settings: SettingsKeeper, *, tables: TableKeeper, here: RuntimeSocket, keys: HopKeys) -> Dispatcher:
+    config = settings.current.config
+
+    def connect(deployment: str) -> PeerSocket:
+        return PeerSocket(f"{config.pipeline}-{deployment}.{config.namespace}.svc", PEER_PORT)
+
+    loop_time = asyncio.get_running_loop().time
+    return Dispatcher(here, elsewhere=tables.elsewhere, connect=connect, keys=keys.live, loop_time=loop_time)
+
+
+async def _listen_for_peers(
+    options: Options, settings: SettingsKeeper, *, here: RuntimeSocket, keys: HopKeys, in_flight: InFlight
+) -> HttpServer | None:
+    if options.peer_listen is None:
+        return None
+    receiver = HopReceiver(
+        here,
+        keys=keys.live,
+        in_flight=in_flight,
+        maximum=lambda: settings.current.config.limits.max_concurrent,
+        loop_time=asyncio.get_running_loop().time,
+    )
+    server = HttpServer(Router({(b"POST", b"/v1/hop"): receiver}), limits=front_limits(settings.current))
+    await server.start(options.peer_listen.host, options.peer_listen.port)
+    return server
 
 
 async def _run(options: Options) -> None:
@@ -132,7 +184,19 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> Options:
     parser.add_argument("--runtime-socket", required=True, help="Unix socket of the runtime")
     parser.add_argument("--listen", default="0.0.0.0:8080", type=address, help="public HOST:PORT")
     parser.add_argument("--state-listen", default="0.0.0.0:8081", type=address, help="state and metrics")
+    parser.add_argument("--configmap", type=config_map, help="NAMESPACE/NAME; --table is its mounted copy")
+    parser.add_argument("--deployment", default="", help="hash of this pod's Deployment; absent = it holds everything")
+    parser.add_argument("--peer-listen", type=address, help="port for signed hops of other Deployments' pods")
+    parser.add_argument("--hop-keys", type=Path, help="folder of the keys that sign hops; the first by name signs")
     return Options(**vars(parser.parse_args(arguments)))
+
+
+def config_map(text: str) -> tuple[str, str]:
+    """Parse NAMESPACE/NAME."""
+    namespace, _, name = text.partition("/")
+    if not namespace or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE/NAME")
+    return namespace, name
 
 
 def address(text: str) -> Address:
@@ -149,7 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     set_up_logs()
     try:
         uvloop.run(_run(options))
-    except SettingsError as error:
+    except (SettingsError, LinkError) as error:
         logger.error("unusable configuration", extra={"reason": str(error)})
         return 2
     except OSError as error:

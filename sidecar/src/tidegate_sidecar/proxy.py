@@ -6,6 +6,7 @@ ends exactly once, as an answer, an error or a caller who left, and every end is
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ from tidegate_sidecar.reading import read_retrieve
 from tidegate_sidecar.replies import complete, error_of_reply
 from tidegate_sidecar.settings import Settings
 
+logger = logging.getLogger(__name__)
+
 RESULTS = HEADER_RESULTS.encode()
 DEGRADED = HEADER_DEGRADED.encode()
 # The runtime must notice a deadline before we do, or its own, better answer never arrives.
@@ -59,7 +62,7 @@ class Retrieval:
         *,
         settings: Callable[[], Settings],
         table: Callable[[], TableIndex],
-        searcher: Searcher,
+        searcher: Callable[[str], Searcher],
         in_flight: InFlight,
         recorder: Recorder,
         on_unavailable: Callable[[], None],
@@ -106,9 +109,10 @@ class Retrieval:
             explain=asked.explain,
         )
         body = search.model_dump_json().encode()
+        searcher = self._searcher(decision.release)
         self._in_flight.enter(decision.release, limits.max_concurrent)
         deadline = attempt.started + allowed_ms / 1000
-        return self._searcher.search(body, deadline=deadline, done=partial(self._finish, attempt, decision))
+        return searcher.search(body, deadline=deadline, done=partial(self._finish, attempt, decision))
 
     # --- the three ends ----------------------------------------------------------------------
 
@@ -125,6 +129,8 @@ class Retrieval:
         attempt.respond(response)
 
     def _fail(self, attempt: Attempt, error: RequestError) -> None:
+        if error.code is ErrorCode.INTERNAL:
+            logger.error("a request failed", extra={"query_id": attempt.query_id, "reason": error.detail})
         self._count(attempt, error.code.value)
         attempt.respond(error_response(error, query_id=attempt.query_id, fields=_route_fields(attempt)))
 

@@ -29,13 +29,28 @@ class UnderstoodTable:
     origin: TableOrigin
     releases: tuple[ReleaseConfig, ...]
 
+    def here(self, deployment: str) -> tuple[ReleaseConfig, ...]:
+        """Return the releases that pods of `deployment` hold; empty = the pod that holds everything."""
+        return tuple(each for each in self.releases if not deployment or each.deployment in ("", deployment))
+
+    def elsewhere(self, deployment: str) -> dict[str, str]:
+        """Return the releases that other Deployments hold, with the Deployment's hash."""
+        held = {release.name for release in self.here(deployment)}
+        return {release.name: release.deployment for release in self.releases if release.name not in held}
+
 
 class TableKeeper:
-    """Holds the table in force. `message` says why the newest document is not obeyed; empty = it is."""
+    """Holds the table in force. `message` says why the newest document is not obeyed; empty = it is.
 
-    def __init__(self, pipeline: str, *, on_change: Callable[[], None]) -> None:
+    `link_message` says why no newer document may be known of; `deployment` is the hash of this pod's Deployment.
+    """
+
+    def __init__(self, pipeline: str, *, on_change: Callable[[], None], deployment: str = "") -> None:
         self._pipeline = pipeline
         self._on_change = on_change
+        self._deployment = deployment
+        self._elsewhere: dict[str, str] = {}
+        self.link_message = ""
         self.current: UnderstoodTable | None = None
         self.message = "no routing table yet"
 
@@ -49,9 +64,19 @@ class TableKeeper:
             raise RequestError(ErrorCode.RELEASE_UNAVAILABLE, f"{self.message}; try again", retry_after_seconds=1)
         return self.current.index
 
-    def wanted(self) -> tuple[ReleaseConfig, ...]:
-        """Return the releases that the table in force names."""
-        return () if self.current is None else self.current.releases
+    def wanted(self) -> tuple[ReleaseConfig, ...] | None:
+        """Return the releases of the table in force that this pod holds; None = there is no table yet."""
+        return None if self.current is None else self.current.here(self._deployment)
+
+    def elsewhere(self) -> dict[str, str]:
+        """Return the releases that other Deployments hold, with the Deployment's hash."""
+        return self._elsewhere
+
+    def report_link(self, message: str) -> None:
+        """Note why documents may be missing; empty = they are not."""
+        if message and message != self.link_message:
+            logger.warning("link lost", extra={"reason": message})
+        self.link_message = message
 
     async def offer(self, document: bytes | None, origin: TableOrigin) -> None:
         """Obey `document` if it is good and not older than what is obeyed."""
@@ -69,6 +94,7 @@ class TableKeeper:
         self.message = ""
         if self.current is None or offered.index.version > self.current.index.version:
             self.current = offered
+            self._elsewhere = offered.elsewhere(self._deployment)
             logger.info("table obeyed", extra={"version": offered.index.version, "hash": offered.hash})
             self._on_change()
 

@@ -43,7 +43,7 @@ class Path:
         self.retrieval = Retrieval(
             settings=lambda: self.settings,
             table=lambda: self.index,
-            searcher=self.searcher,
+            searcher=lambda _: self.searcher,
             in_flight=self.in_flight,
             recorder=self.recorder,
             on_unavailable=self.note_unavailable,
@@ -224,7 +224,7 @@ RUNTIME_ERRORS = {
 
 
 @pytest.mark.parametrize(("status", "code", "message", "shown"), RUNTIME_ERRORS.values(), ids=RUNTIME_ERRORS)
-async def test_errors_of_the_runtime_are_passed_on_without_its_inside(status, code, message, shown):
+async def test_errors_of_the_runtime_are_passed_on_without_its_inside(status, code, message, shown, caplog):
     path = Path()
     path.ask()
     path.search.refuse(status, code, message)
@@ -232,6 +232,9 @@ async def test_errors_of_the_runtime_are_passed_on_without_its_inside(status, co
     assert error["message"] == shown
     assert error["code"] == ("internal" if code == "teapot" else code)
     assert error["query_id"] == path.search.body["query_id"]
+    assert [record.query_id for record in caplog.records] == (
+        [error["query_id"]] if error["code"] == "internal" else []
+    )
     assert path.fields["x-tidegate-release"] == "rel-a"
     assert path.in_flight.of("rel-a") == 0
 

@@ -1,4 +1,4 @@
-"""HTTP/1.1 client of the runtime's Unix socket: kept-alive connections, one request on each at a time.
+"""HTTP/1.1 client of a runtime, or of a peer in front of one: kept-alive connections, one request on each at a time.
 
 A general client costs more than the whole rest of a request here. Invariants:
 
@@ -8,7 +8,9 @@ A general client costs more than the whole rest of a request here. Invariants:
 """
 
 import asyncio
-from typing import cast
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeAlias, cast
 
 import httptools
 
@@ -29,7 +31,7 @@ class SocketExchange:
         self.deadline = deadline
         self.done: Done | None = done
         self.connection: RuntimeConnection | None = None
-        self.connector: asyncio.Task[None] | None = None
+        self.connector: asyncio.Task[RuntimeConnection] | None = None
 
     def finish(self, outcome: RuntimeReply | RequestError) -> None:
         """Hand the outcome over."""
@@ -65,7 +67,7 @@ class RuntimeConnection(asyncio.Protocol):
         "transport",
     )
 
-    def __init__(self, pool: "RuntimeSocket") -> None:
+    def __init__(self, pool: "ConnectionPool") -> None:
         self._pool = pool
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
@@ -189,9 +191,13 @@ class RuntimeConnection(asyncio.Protocol):
             exchange.finish(reply)
 
 
+Protocols: TypeAlias = "Callable[[], RuntimeConnection]"
+Dial: TypeAlias = "Callable[[Protocols], Awaitable[tuple[asyncio.BaseTransport, RuntimeConnection]]]"
+
+
 def runtime_gone(why: str) -> RequestError:
     """Return the error for a runtime that can't be spoken to."""
-    message = f"the runtime of this pod can't be reached ({why}); try again"
+    message = f"the runtime can't be reached ({why}); try again"
     return RequestError(ErrorCode.RELEASE_UNAVAILABLE, message, retry_after_seconds=1)
 
 
@@ -202,11 +208,11 @@ def deadline_passed() -> RequestError:
     )
 
 
-class RuntimeSocket:
-    """A pool of connections to one runtime."""
+class ConnectionPool:
+    """Connections that one dialler makes, kept alive between requests."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, dial: Dial) -> None:
+        self._dial = dial
         self._loop = asyncio.get_running_loop()
         self._idle: list[RuntimeConnection] = []
 
@@ -214,10 +220,10 @@ class RuntimeSocket:
         """Begin a search."""
         return self.send(b"POST /v1/search", body, deadline=deadline, done=done)
 
-    def send(self, line: bytes, body: bytes, *, deadline: float, done: Done) -> SocketExchange:
-        """Begin a request; `line` is method and path. `done` is called later, never from here."""
-        payload = b"%b HTTP/1.1\r\nhost: runtime\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
-        exchange = SocketExchange(payload % (line, len(body), body), deadline, done)
+    def send(self, line: bytes, body: bytes, *, deadline: float, done: Done, fields: bytes = b"") -> SocketExchange:
+        """Begin a request; `line` is method and path, `fields` further header lines. `done` is called later, never from here."""
+        payload = b"%b HTTP/1.1\r\nhost: runtime\r\ncontent-type: application/json\r\ncontent-length: %d\r\n%b\r\n%b"
+        exchange = SocketExchange(payload % (line, len(body), fields, body), deadline, done)
         while self._idle:
             if self._idle.pop().try_send(exchange):
                 return exchange
@@ -226,7 +232,9 @@ class RuntimeSocket:
 
     def connect(self, exchange: SocketExchange) -> None:
         """Send `exchange` over a new connection."""
-        exchange.connector = self._loop.create_task(self._connect(exchange))
+        connector = self._loop.create_task(self._connect(exchange.deadline))
+        exchange.connector = connector
+        connector.add_done_callback(partial(_connected, exchange))
 
     def put_back(self, connection: RuntimeConnection) -> None:
         """Keep a connection whose exchange ended cleanly."""
@@ -242,14 +250,41 @@ class RuntimeSocket:
         while self._idle:
             self._idle.pop().cut()
 
-    async def _connect(self, exchange: SocketExchange) -> None:
-        try:
-            async with asyncio.timeout_at(exchange.deadline):
-                _, connection = await self._loop.create_unix_connection(lambda: RuntimeConnection(self), self._path)
-        except TimeoutError:
-            exchange.finish(deadline_passed())
-        except OSError as error:
-            exchange.finish(runtime_gone(error.strerror or "connection refused"))
-        else:
-            if not connection.try_send(exchange):
+    async def _connect(self, deadline: float) -> RuntimeConnection:
+        async with asyncio.timeout_at(deadline):
+            _, connection = await self._dial(lambda: RuntimeConnection(self))
+        return connection
+
+
+def _connected(exchange: SocketExchange, connector: "asyncio.Task[RuntimeConnection]") -> None:
+    exchange.connector = None
+    if connector.cancelled():
+        return
+    match connector.exception():
+        case None:
+            if not connector.result().try_send(exchange):
                 exchange.finish(runtime_gone("it closed a new connection at once"))
+        case TimeoutError():
+            exchange.finish(deadline_passed())
+        case OSError(strerror=why):
+            exchange.finish(runtime_gone(why or "connection refused"))
+        case unforeseen:
+            exchange.finish(
+                RequestError(ErrorCode.INTERNAL, "the sidecar failed; its log says why", detail=repr(unforeseen))
+            )
+
+
+class RuntimeSocket(ConnectionPool):
+    """Connections to the runtime that listens on a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        loop = asyncio.get_running_loop()
+        super().__init__(lambda protocols: loop.create_unix_connection(protocols, path))
+
+
+class PeerSocket(ConnectionPool):
+    """Connections to the sidecars behind one Service."""
+
+    def __init__(self, host: str, port: int) -> None:
+        loop = asyncio.get_running_loop()
+        super().__init__(lambda protocols: loop.create_connection(protocols, host, port))
