@@ -16,7 +16,8 @@ from tidegate_api.shape import Language, RevisionShape
 from tidegate_api.v1alpha1.knowledgebase import KnowledgeBaseSpec
 from tidegate_operator.core.desired import revision_shape
 from tidegate_runtime.indexer.changes import FileWork
-from tidegate_runtime.indexer.loaders import LoadedFile, load
+from tidegate_runtime.indexer.chunkers import passage_text
+from tidegate_runtime.indexer.loaders import load
 from tidegate_runtime.indexer.work import Workshop
 from tidegate_runtime.ports import Embedder, SourceRules
 from tidegate_runtime.stores.embedded import EmbeddedWriter
@@ -34,7 +35,6 @@ class Built:
     documents: int
     chunks: int
     truncated: int
-    unreadable: tuple[str, ...]
 
 
 def default_shape(language: Language) -> RevisionShape:
@@ -49,13 +49,11 @@ def build(data: RetrievalSet, *, root: Path, shape: RevisionShape, embedder: Emb
     revision = shape.revision_name(knowledge_base)
     folder = root / knowledge_base / revision
     shutil.rmtree(folder, ignore_errors=True)
-    loaded = _loaded(data)
-    workshop = Workshop(shape, load=lambda _source, _file: loaded, open_embedder=lambda _: embedder)
-    everything = FileWork(SOURCE, _FILE, frozenset(document.document_id for document in loaded.documents))
+    workshop, work = _prepared(data, shape=shape, embedder=embedder)
     writer = EmbeddedWriter.open(folder, revision=revision, shape=shape)
     try:
         writer.commit(rules={SOURCE: SourceRules(tenants=("*",), metadata={})})
-        for batch in workshop.batches([everything]):
+        for batch in workshop.batches(work):
             made = workshop.records(batch)
             assert not made.refused, made.refused
             writer.commit(upserts=made.records)
@@ -70,13 +68,25 @@ def build(data: RetrievalSet, *, root: Path, shape: RevisionShape, embedder: Emb
         documents=stats.documents,
         chunks=stats.chunks,
         truncated=stats.truncated_chunks,
-        unreadable=tuple(failure.reason for failure in loaded.failures),
     )
 
 
-def _loaded(data: RetrievalSet) -> LoadedFile:
+def passages(data: RetrievalSet, *, shape: RevisionShape, embedder: Embedder) -> list[str]:
+    """Return what the encoder reads of each chunk that `build` stores."""
+    workshop, work = _prepared(data, shape=shape, embedder=embedder)
+    return [
+        passage_text(cut.document.title, piece.heading, piece.content, tokenizer=embedder.tokenizer)
+        for batch in workshop.batches(work)
+        for cut in batch
+        for piece in cut.chunks
+    ]
+
+
+def _prepared(data: RetrievalSet, *, shape: RevisionShape, embedder: Embedder) -> tuple[Workshop, list[FileWork]]:
     lines = (
         json.dumps({"id": each.id, "title": each.title, "text": each.text}, ensure_ascii=False)
         for each in data.documents
     )
-    return load(_FILE, "\n".join(lines).encode(), source=SOURCE)
+    loaded = load(_FILE, "\n".join(lines).encode(), source=SOURCE)
+    workshop = Workshop(shape, load=lambda _source, _file: loaded, open_embedder=lambda _: embedder)
+    return workshop, [FileWork(SOURCE, _FILE, frozenset(document.document_id for document in loaded.documents))]

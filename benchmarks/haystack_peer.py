@@ -68,13 +68,17 @@ def _pipeline(embedder: Any, *, chunks: list[Any]) -> Any:
 
 
 def _chunks(embedder: Any) -> list[Any]:
+    from builds import default_shape, passages
     from haystack import Document
     from remembered import RememberedEmbedder
 
-    remembered, data = RememberedEmbedder(embedder, STATE / "vectors.sqlite"), load(SET)
-    texts = [f"{document.title} {document.text}" for document in data.documents]
+    remembered = RememberedEmbedder(embedder, STATE / "vectors.sqlite")
+    texts = passages(load(SET), shape=default_shape("en"), embedder=remembered)
     vectors = remembered.embed_passages(texts)
-    return [Document(content=text, embedding=vector.tolist()) for text, vector in zip(texts, vectors, strict=True)]
+    return [
+        Document(id=str(number), content=text, embedding=vector.tolist())
+        for number, (text, vector) in enumerate(zip(texts, vectors, strict=True))
+    ]
 
 
 def main(count: int) -> None:

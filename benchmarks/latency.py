@@ -33,6 +33,7 @@ from tidegate_runtime.ports import Embedder
 SET = "hotpotqa-500"
 CLIENTS = 16
 ROUND_SECONDS = 4.0
+HAYSTACK_QUERIES = 50
 ADDED_BAR_MS = 2.5
 THROUGHPUT_BAR = 0.75
 
@@ -120,7 +121,7 @@ async def run(arguments: argparse.Namespace) -> None:
     print(f"RESULT clients_{CLIENTS}_share_of_encoder={share:.3f}")
     print(f"bar: at least {THROUGHPUT_BAR} of the encoder alone")
     if arguments.haystack:
-        measure_haystack(len(queries))
+        measure_haystack(min(len(queries), HAYSTACK_QUERIES))
 
 
 def main() -> None:

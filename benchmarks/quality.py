@@ -77,8 +77,8 @@ def run(name: str, case: Case) -> bool:
     embedder = RememberedEmbedder(open_embedder(shape.embedder), STATE / "vectors.sqlite")
     built = build(data, root=STATE / "revisions", shape=shape, embedder=embedder)
     print(
-        f"{name}: {built.documents} documents, {built.chunks} chunks ({built.truncated} cut by the encoder), "
-        f"{len(built.unreadable)} unreadable, {shape.embedder.summary()}"
+        f"{name}: {built.documents} of {len(data.documents)} documents, {built.chunks} chunks "
+        f"({built.truncated} cut by the encoder), {shape.embedder.summary()}"
     )
     figures = asyncio.run(measure(built, data, embedder))
     for leg, value in figures.items():
