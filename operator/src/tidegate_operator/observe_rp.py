@@ -1,6 +1,7 @@
 """Reads the world of one RetrievalPipeline with its RoutingPolicies."""
 
 import asyncio
+import secrets
 from datetime import datetime
 
 from pydantic import ValidationError
@@ -32,14 +33,15 @@ async def observe_pipeline(
         return None
     asked, problem = parse_spec(RetrievalPipelineSpec, manifest)
     own = f"{Label.PIPELINE}={key.name}"
-    live, releases, deployments, pods, policies = await asyncio.gather(
+    live, releases, deployments, services, pods, policies = await asyncio.gather(
         read_all(cluster, _children(key)),
         cluster.find(Kind.CONTROLLER_REVISION, key.namespace, labels=own),
         cluster.find(Kind.DEPLOYMENT, key.namespace, labels=own),
+        cluster.find(Kind.SERVICE, key.namespace, labels=own),
         cluster.find(Kind.POD, key.namespace, labels=own),
         cluster.find(Kind.ROUTING_POLICY, key.namespace, fields=f"spec.pipeline.name={key.name}"),
     )
-    live |= {each.ref: each for each in map(Live, [*releases, *deployments])}
+    live |= {each.ref: each for each in map(Live, [*releases, *deployments, *services])}
     children = children_of(manifest, key.ref, live, memory)
     data = _routing_data(children, key)
     accepted = parse_stored(RetrievalPipelineSpec, data.get(ACCEPTED_KEY))
@@ -65,13 +67,14 @@ async def observe_pipeline(
         table=parse_stored(RoutingTable, data.get(TABLE_KEY)),
         pods=tuple(sorted(read, key=lambda pod: pod.name)),
         sidecars=sidecars,
+        fresh_key=secrets.token_hex(32),
     )
 
 
 def _children(key: Key) -> list[Ref]:
     """Return the children whose names are known; releases and Deployments are found by label."""
     by_pipeline = (Kind.SERVICE, Kind.NETWORK_POLICY, Kind.DISRUPTION_BUDGET)
-    by_routing = (Kind.SERVICE_ACCOUNT, Kind.ROLE, Kind.ROLE_BINDING, Kind.CONFIG_MAP)
+    by_routing = (Kind.SERVICE_ACCOUNT, Kind.ROLE, Kind.ROLE_BINDING, Kind.CONFIG_MAP, Kind.SECRET)
     return [Ref(kind, key.namespace, key.name) for kind in by_pipeline] + [
         Ref(kind, key.namespace, routing_name(key.name)) for kind in by_routing
     ]

@@ -90,6 +90,7 @@ async def test_every_child_is_ours_and_in_the_same_namespace(rig: Rig) -> None:
             if owner["uid"] == uid:
                 kinds.add(ref.kind)
     assert kinds == {
+        Kind.SECRET,
         Kind.SERVICE_ACCOUNT,
         Kind.ROLE,
         Kind.ROLE_BINDING,
@@ -275,6 +276,23 @@ async def test_the_old_deployment_goes_when_its_traffic_has_drained(rig: Rig) ->
     rig.clock.advance(31)
     await settle(rig)
     assert {each["metadata"]["name"] for each in deployments(rig)} == {f"desk-{new}"}
+
+
+async def test_pods_of_two_deployments_reach_each_other_and_share_one_key(rig: Rig) -> None:
+    old, new = await to_another_deployment(rig)
+    await settle(rig)
+    peers = {each["metadata"]["name"]: each["spec"]["selector"] for each in rig.cluster.of_kind(Kind.SERVICE)}
+    for deployment in (old, new):
+        assert peers[f"desk-{deployment}"]["tidegate.dev/deployment"] == deployment
+    key = rig.get(Kind.SECRET, "desk-routing")["data"]
+    assert all("hop-keys" in json.dumps(each["spec"]["template"]) for each in deployments(rig))
+
+    rig.clock.advance(31)
+    await settle(rig)
+    services = {each["metadata"]["name"] for each in rig.cluster.of_kind(Kind.SERVICE)}
+    assert f"desk-{new}" in services
+    assert f"desk-{old}" not in services
+    assert rig.get(Kind.SECRET, "desk-routing")["data"] == key
 
 
 async def test_pods_that_never_obey_do_not_hold_the_traffic_for_ever(rig: Rig) -> None:
@@ -463,6 +481,7 @@ async def test_only_the_front_door_holds_a_token(rig: Rig) -> None:
 
     assert spec["automountServiceAccountToken"] is False
     assert "api-access" not in json.dumps(runtime)
+    assert "hop-keys" not in json.dumps(runtime)
     assert "api-access" in json.dumps(front)
 
 

@@ -45,6 +45,7 @@ class PipelineWorld:
     table: RoutingTable | None  # as it is written
     pods: tuple[Pod, ...]
     sidecars: Mapping[str, SidecarState]  # answers, by pod; who does not answer is not in it
+    fresh_key: str  # random; taken where the pods have no key yet
 
     def deployment(self, deployment_hash: str) -> Live | None:
         """Return a Deployment of ours."""

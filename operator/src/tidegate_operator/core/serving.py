@@ -112,8 +112,10 @@ def front_of(
         pods=[_pod(world, spec, deployment, releases, platform) for deployment, releases in run.items()],
         public=public,
         operator_namespace=platform.operator_namespace,
+        hop_key=world.fresh_key,
     )
-    return Front(held, table, sidecar, tuple(children), tuple(Delete(live.ref, live.uid) for live in stop))
+    gone = [*stop, *_peer_services_without(world, {*run, *_live_deployments(world)} - {_hash(each) for each in stop})]
+    return Front(held, table, sidecar, tuple(children), tuple(Delete(live.ref, live.uid) for live in gone))
 
 
 def _deployments(
@@ -142,10 +144,28 @@ def _deployments(
     return needed, idle if drained else []
 
 
+def _peer_services_without(world: PipelineWorld, deployments: set[str]) -> list[Live]:
+    """Return the Services between pods whose Deployment is not among `deployments`."""
+    owner = world.children.owner
+    return [
+        live
+        for ref, live in world.children.live.items()
+        if ref.kind is Kind.SERVICE
+        and live.ownership(owner) is Ownership.OURS
+        and _hash(live)
+        and _hash(live) not in deployments
+        and not live.deleting
+    ]
+
+
+def _hash(live: Live) -> str:
+    return live.labels.get(Label.DEPLOYMENT, "")
+
+
 def _live_deployments(world: PipelineWorld) -> dict[str, Live]:
     owner = world.children.owner
     return {
-        live.labels.get(Label.DEPLOYMENT, ""): live
+        _hash(live): live
         for ref, live in world.children.live.items()
         if ref.kind is Kind.DEPLOYMENT and live.ownership(owner) is Ownership.OURS
     }

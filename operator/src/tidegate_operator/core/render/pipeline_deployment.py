@@ -18,7 +18,7 @@ from tidegate_operator.core.render.custom_pod import customised
 from tidegate_operator.core.render.indexer_deployment import INDEXER_PORT
 from tidegate_operator.core.render.indexer_secret import TOKEN_KEY
 from tidegate_operator.core.render.meta import child, labels_of
-from tidegate_operator.core.render.networkpolicy import PUBLIC_PORT, STATE_PORT
+from tidegate_operator.core.render.networkpolicy import PEER_PORT, PUBLIC_PORT, STATE_PORT
 from tidegate_operator.core.render.pod import (
     POD_SECURITY_CONTEXT,
     SECURITY_CONTEXT,
@@ -41,6 +41,7 @@ PRE_STOP_SECONDS = 5
 _GRACE_MIN_SECONDS = 60
 _SOCKET = "/run/tidegate/runtime.sock"
 _CONFIG_PATH = "/etc/tidegate/config"
+_HOP_KEYS_PATH = "/etc/tidegate/hop-keys"
 _REVISIONS_PATH = "/var/lib/tidegate"
 _ANSWERS = (
     "import http.client as h,socket as s;c=h.HTTPConnection('runtime',timeout=3);"
@@ -166,8 +167,10 @@ def _front_door(pod: PipelinePod, owner: Owner) -> Manifest:
             f"--runtime-socket={_SOCKET}",
             f"--listen=0.0.0.0:{PUBLIC_PORT.number}",
             f"--state-listen=0.0.0.0:{STATE_PORT.number}",
+            f"--peer-listen=0.0.0.0:{PEER_PORT.number}",
+            f"--hop-keys={_HOP_KEYS_PATH}",
         ],
-        "ports": [{"name": port.name, "containerPort": port.number} for port in (PUBLIC_PORT, STATE_PORT)],
+        "ports": [{"name": port.name, "containerPort": port.number} for port in (PUBLIC_PORT, STATE_PORT, PEER_PORT)],
         "resources": resources(pod.spec.sidecar.resources, defaults=SIDECAR_RESOURCES),
         "securityContext": SECURITY_CONTEXT,
         "lifecycle": {"preStop": {"sleep": {"seconds": PRE_STOP_SECONDS}}},
@@ -176,6 +179,7 @@ def _front_door(pod: PipelinePod, owner: Owner) -> Manifest:
         "volumeMounts": [
             mount("run", "/run/tidegate", read_only=False),
             mount("config", _CONFIG_PATH),
+            mount("hop-keys", _HOP_KEYS_PATH),
             mount("api-access", SERVICE_ACCOUNT_PATH),
             mount("sidecar-tmp", "/tmp", read_only=False),  # noqa: S108 - inside the pod
             *(mount(use, AUTH_PATHS[member]) for use, member, _ in _auth(pod.spec)),
@@ -201,6 +205,7 @@ def _volumes(pod: PipelinePod, owner: Owner) -> list[Manifest]:
         {"name": "runtime-tmp", "emptyDir": {}},
         {"name": "sidecar-tmp", "emptyDir": {}},
         {"name": "config", "configMap": {"name": routing_name(owner.ref.name), "items": documents}},
+        {"name": "hop-keys", "secret": {"secretName": routing_name(owner.ref.name), "defaultMode": 0o440}},
         service_account_volume("api-access"),
         *(
             {"name": volume_name("token", name), "secret": {"secretName": indexer_name(name), "defaultMode": 0o440}}
