@@ -42,11 +42,11 @@ def test_a_purge_rewrites_whatever_holds_dead_documents() -> None:
     assert plan_merges(segments, purge=True) == [[0], [2]]
 
 
-@pytest.mark.parametrize("edit", [1, 64, 700])
-def test_there_are_few_segments_and_few_rewrites_while_an_index_grows(edit: int) -> None:
+@pytest.mark.parametrize(("edit", "chunks"), [(1, 10_000), (64, 100_000), (700, 100_000)])
+def test_there_are_few_segments_and_few_rewrites_while_an_index_grows(edit: int, chunks: int) -> None:
     segments: list[Load] = []
     total, written = 0, 0
-    while total < 100_000:
+    while total < chunks:
         segments += loads(edit)
         total += edit
         while groups := plan_merges(segments):

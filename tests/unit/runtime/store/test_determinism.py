@@ -40,10 +40,14 @@ for leg in (
 
 def test_files_and_answers_do_not_depend_on_the_process(tmp_path: Path) -> None:
     outputs: set[str] = set()
-    for seed in ("0", "1", "31337"):
+    for seed in ("0", "31337"):
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", SCRIPT, str(tmp_path / seed)],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[4]), "OMP_NUM_THREADS": str(1 + len(outputs))},
+            env={
+                "PYTHONHASHSEED": seed,
+                "PYTHONPATH": str(Path(__file__).parents[4]),
+                "OMP_NUM_THREADS": str(1 + len(outputs)),
+            },
             capture_output=True,
             text=True,
             check=False,

@@ -193,7 +193,7 @@ def test_reading_goes_on_while_a_writer_commits_and_merges(writer: EmbeddedWrite
     threads = [threading.Thread(target=read) for _ in range(3)]
     for thread in threads:
         thread.start()
-    for number in range(40):
+    for number in range(20):
         writer.commit(upserts=[make_document(f"d{number}", ["leave"])])
         writer.compact()
     done.set()

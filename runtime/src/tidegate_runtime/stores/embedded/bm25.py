@@ -8,9 +8,10 @@ machines. A query costs what its postings cost, whatever the size of the index.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ K1 = 1.2
 B = 0.75
 _IDF_DIGITS = 9
 _REMEMBERED_TERMS = 4096
+_KEPT_POSTINGS = 1 << 20  # what a workspace keeps room for; a query with more pays for its memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +40,39 @@ class _Term:
     idf: float
 
 
+@dataclass(slots=True)
+class _Gathered:
+    """The postings of a query's terms, one term after the other; within a term rows are distinct."""
+
+    rows: NDArray[np.intp]
+    values: Scores
+    spare: Scores
+    ends: list[int]
+
+    def parts(self) -> Iterator[slice]:
+        """Yield where each term's postings stand."""
+        return (slice(start, end) for start, end in pairwise([0, *self.ends]))
+
+
 class _Workspace:
     """Memory of one query at a time: taking it from the system anew costs more than the arithmetic in it."""
 
     def __init__(self, *, rows: int) -> None:
         self.scores = np.zeros(rows)  # all zero between queries
-        self.resize(1024)
+        self._postings = _fresh_postings(0)
 
-    def resize(self, postings: int) -> None:
-        """Make room for `postings` postings."""
-        self.rows = np.empty(postings, dtype=np.intp)
-        self.values = np.empty(postings)
-        self.spare = np.empty(postings)
+    def room_for(self, postings: int) -> _Gathered:
+        """Return room for `postings` postings, what it holds being left over from before."""
+        if postings > _KEPT_POSTINGS:
+            return _Gathered(*_fresh_postings(postings), ends=[])
+        if postings > len(self._postings[0]):
+            self._postings = _fresh_postings(2 * postings)
+        rows, values, spare = self._postings
+        return _Gathered(rows[:postings], values[:postings], spare[:postings], ends=[])
+
+
+def _fresh_postings(count: int) -> tuple[NDArray[np.intp], Scores, Scores]:
+    return np.empty(count, dtype=np.intp), np.empty(count), np.empty(count)
 
 
 class LexicalIndex:
@@ -65,27 +88,24 @@ class LexicalIndex:
 
     def candidates(self, query: LexicalQuery, selection: RowSelection, *, top_k: int) -> tuple[Rows, Scores]:
         """Return selected rows with scores above zero, in no order, the best `top_k` among them."""
-        found = [(self._term(term), repeats) for term, repeats in zip(query.terms, query.counts, strict=True)]
-        found = [(term, repeats) for term, repeats in found if term.size]
-        size = sum(term.size for term, _ in found)
+        terms = [self._term(term) for term in query.terms]
+        size = sum(term.size for term in terms)
         if not size:
             return np.zeros(0, dtype=np.int64), np.zeros(0)
-        # Appending and popping are atomic; after an exception a workspace is not put back.
-        space = self._workspaces.pop() if self._workspaces else _Workspace(rows=len(self._norms))
-        if size > len(space.rows):
-            space.resize(2 * size)
-        rows, values, spare = space.rows[:size], space.values[:size], space.spare[:size]
-        ends = self._gather(found, rows, values)
-        self._saturate(rows, values, spare, mask=selection.mask)
-        _accumulate(space.scores, rows, values, spare, ends=ends, weights=[r * term.idf for term, r in found])
+        space = self._borrow_workspace()
+        gathered = space.room_for(size)
+        self._gather(terms, gathered)
+        self._saturate(gathered, mask=selection.mask)
+        weights = [repeats * term.idf for repeats, term in zip(query.counts, terms, strict=True)]
+        _accumulate(space.scores, gathered, weights=weights)
         if selection.rows is not None:
-            best = selection.rows[space.scores[selection.rows] > 0]
+            rows = selection.rows[space.scores[selection.rows] > 0]
         else:
-            best = _reaching_top(space.scores, rows, spare, ends=ends, top_k=top_k)
-        scores = space.scores[best]
-        space.scores[rows] = 0
-        self._workspaces.append(space)
-        return best, scores
+            rows = _reaching_top(space.scores, gathered, top_k=top_k)
+        scores = space.scores[rows]
+        space.scores[gathered.rows] = 0
+        self._workspaces.append(space)  # not after an exception: what is borrowed is always clean
+        return rows, scores
 
     def scores_of(self, query: LexicalQuery, rows: Rows) -> Scores:
         """Return the score of each of `rows`, 0 where no term matches."""
@@ -104,24 +124,30 @@ class LexicalIndex:
             covered += (tf > 0) * self._term(term).idf
         return covered / mass if mass else covered
 
-    def _gather(self, found: Sequence[tuple[_Term, int]], rows: Rows, counts: Scores) -> list[int]:
-        """Put the postings of all terms one after the other; return where each term ends."""
-        ends, end = [], 0
-        for term, _ in found:
-            for live, term_rows, term_counts in zip(self._segments, term.rows, term.counts, strict=True):
-                start, end = end, end + len(term_rows)
-                np.add(term_rows, live.first_row, out=rows[start:end])
-                counts[start:end] = term_counts
-            ends.append(end)
-        return ends
+    def _borrow_workspace(self) -> _Workspace:
+        try:
+            return self._workspaces.pop()
+        except IndexError:
+            return _Workspace(rows=len(self._norms))
 
-    def _saturate(self, rows: Rows, values: Scores, spare: Scores, *, mask: NDArray[np.bool_] | None) -> None:
+    def _gather(self, terms: Sequence[_Term], gathered: _Gathered) -> None:
+        """Put the postings of all terms one after the other, counts as values."""
+        end = 0
+        for term in terms:
+            for live, rows, counts in zip(self._segments, term.rows, term.counts, strict=True):
+                start, end = end, end + len(rows)
+                np.add(rows, live.first_row, out=gathered.rows[start:end])
+                gathered.values[start:end] = counts
+            gathered.ends.append(end)
+
+    def _saturate(self, gathered: _Gathered, *, mask: NDArray[np.bool_] | None) -> None:
         """Turn counts into tf / (tf + norm), 0 where the row is not selected."""
-        np.take(self._norms, rows, out=spare, mode="clip")
-        np.add(values, spare, out=spare)
-        np.divide(values, spare, out=values)
+        values, sums = gathered.values, gathered.spare
+        np.take(self._norms, gathered.rows, out=sums, mode="clip")
+        np.add(values, sums, out=sums)
+        np.divide(values, sums, out=values)
         if mask is not None:
-            np.multiply(values, mask[rows], out=values)
+            np.multiply(values, mask[gathered.rows], out=values)
 
     def _frequencies(self, query: LexicalQuery, rows: Rows) -> NDArray[np.float64]:
         """Return how often each of the query's terms stands in each of `rows`, shape (terms, rows)."""
@@ -154,26 +180,22 @@ def _look_up(term: str, *, segments: Sequence[LiveSegment], chunks: int) -> _Ter
     )
 
 
-def _accumulate(
-    scores: Scores, rows: Rows, values: Scores, spare: Scores, *, ends: Sequence[int], weights: Sequence[float]
-) -> None:
-    """Add each term's weighted values to `scores`, term by term. The rows of one term are distinct."""
-    start = 0
-    for end, weight in zip(ends, weights, strict=True):
-        part, sums = values[start:end], spare[start:end]
-        np.multiply(part, weight, out=part)
-        np.take(scores, rows[start:end], out=sums, mode="clip")
-        np.add(sums, part, out=sums)
-        scores[rows[start:end]] = sums
-        start = end
+def _accumulate(scores: Scores, gathered: _Gathered, *, weights: Sequence[float]) -> None:
+    """Add each term's weighted values to `scores`, term by term."""
+    for part, weight in zip(gathered.parts(), weights, strict=True):
+        rows, values, sums = gathered.rows[part], gathered.values[part], gathered.spare[part]
+        np.multiply(values, weight, out=values)
+        np.take(scores, rows, out=sums, mode="clip")
+        np.add(sums, values, out=sums)
+        scores[rows] = sums
 
 
-def _reaching_top(scores: Scores, rows: Rows, spare: Scores, *, ends: Sequence[int], top_k: int) -> Rows:
+def _reaching_top(scores: Scores, gathered: _Gathered, *, top_k: int) -> Rows:
     """Return distinct rows that include the best `top_k`: those that reach what `top_k` rows of one term reach."""
-    np.take(scores, rows, out=spare, mode="clip")
-    starts = [0, *ends[:-1]]
-    bound = max(lower_bound(spare[start:end], top_k=top_k) for start, end in zip(starts, ends, strict=True))
-    return np.unique(rows[spare >= bound if bound > 0 else spare > 0])
+    reached = gathered.spare
+    np.take(scores, gathered.rows, out=reached, mode="clip")
+    bound = max(lower_bound(reached[part], top_k=top_k) for part in gathered.parts())
+    return np.unique(gathered.rows[reached >= bound if bound > 0 else reached > 0])
 
 
 def _length_norms(segments: Sequence[LiveSegment], *, average: float) -> Scores:

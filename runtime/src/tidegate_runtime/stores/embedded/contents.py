@@ -1,7 +1,7 @@
 """The segments of a revision in memory, and the next manifest computed from them.
 
-Nothing here writes: a `Change` says which segments stay and with which documents, and which come
-new; `next_contents` answers with the entries of the manifest to be and the files that it lacks.
+Nothing here writes. Given which segments stay, with which documents, and what comes new,
+`next_contents` answers with the entries of the manifest to be and the files that they name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,15 +28,14 @@ class NextContents:
 
 
 def next_contents(
-    held: Mapping[str, OpenSegment], *, live: Mapping[str, Live], new_segments: Sequence[Mapping[str, Array]]
+    held: Mapping[str, OpenSegment], *, live: Mapping[str, Live], new_segment: Mapping[str, Array] | None
 ) -> NextContents:
-    """Return the contents with the segments named in `live`, each with those documents, and the new ones."""
+    """Return the contents with the segments named in `live`, each with those documents, and the new one."""
     files: dict[str, EncodedFile] = {}
     entries = [_kept(held[name], flags, files) for name, flags in live.items()]
-    for arrays in new_segments:
-        encoded = encode_segment(arrays)
-        file = _entry(encoded, SEGMENT_SUFFIX, files)
-        segment = Segment(arrays)
+    if new_segment is not None:
+        file = _entry(encode_segment(new_segment), SEGMENT_SUFFIX, files)
+        segment = Segment(new_segment)
         entries.append(SegmentEntry(file=file, stored_chunks=segment.rows, live=count_live(segment, None)))
     return NextContents(entries, files)
 

@@ -40,8 +40,7 @@ class VectorIndex:
             dots = self._dots_of(query, rows)
             kept = dots >= lower_bound(dots, top_k=top_k)
             return rows[kept], self._cosines(dots[kept])
-        # Appending and popping are atomic; fresh memory for each query would cost more than the selection.
-        dots = self._buffers.pop() if self._buffers else np.zeros(self._rows)
+        dots = self._borrow_buffer()
         for live in self._segments:
             _dots_into(dots[live.rows], query, live.segment.vectors)
         for mask in (selection.mask, self._eligible):
@@ -56,6 +55,13 @@ class VectorIndex:
     def scores_of(self, vector: FloatVector, rows: Rows) -> Scores:
         """Return the cosine of each of `rows`, 0 for rows without a vector."""
         return self._cosines(self._dots_of(self._quantised(vector), rows))
+
+    def _borrow_buffer(self) -> Scores:
+        """Return memory for all scores: taking it from the system anew costs more than selecting in it."""
+        try:
+            return self._buffers.pop()
+        except IndexError:
+            return np.zeros(self._rows)
 
     def _dots_of(self, query: NDArray[np.int8], rows: Rows) -> Scores:
         dots = np.zeros(len(rows))

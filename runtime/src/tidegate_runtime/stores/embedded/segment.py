@@ -8,10 +8,9 @@ by key, then row. Arrays of a segment never change: what is deleted is said by t
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,20 +33,14 @@ def encode_json(value: object) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Strings(Sequence[str]):
+class Strings:
     """Strings as one block of UTF-8 and the offsets that cut it."""
 
     block: NDArray[np.uint8]
     offsets: NDArray[np.int64]
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int) -> str:
         return self.raw(index).decode("utf-8", _SURROGATES)
-
-    def __iter__(self) -> Iterator[str]:
-        return (self[index] for index in range(len(self)))
 
     def raw(self, index: int) -> bytes:
         """Return the bytes of one string."""

@@ -159,7 +159,7 @@ class EmbeddedWriter:
         self, *, live: Mapping[str, Live], new_segment: Mapping[str, Array] | None, changes: Mapping[str, object]
     ) -> None:
         """Write the next manifest with what it needs, then follow it in memory."""
-        contents = next_contents(self._held, live=live, new_segments=[] if new_segment is None else [new_segment])
+        contents = next_contents(self._held, live=live, new_segment=new_segment)
         manifest = self._manifest.model_copy(update={**changes, "segments": contents.entries})
         present = {file.name for file in self._manifest.files()}
         new_files = {name: content for name, content in contents.files.items() if name not in present}
