@@ -1,10 +1,9 @@
 #!/bin/bash
-# The images of the three planes. Their tag is a hash of what goes into them, so an image that is there is right.
+# The images of the three planes. A tag is a hash of what goes into that image, so one that is there is right.
 #
 #   images.sh build        gathers wheels and builds what is missing; prints PLANE=NAME lines
 #   images.sh load         the same, then makes them known to the current cluster
 #   images.sh names        only prints the lines
-#   images.sh tag
 #
 # Built by docker for the providers given and kind, by the lab's buildah for the lab (cluster.sh).
 #   TIDEGATE_IMAGE_PREFIX  localhost/tidegate; a registry's for a cluster that pulls
@@ -21,14 +20,14 @@ CONTEXTS=$ROOT/.state/images
 
 die() { echo "$*" >&2; exit 1; }
 
-tag() {
+tag() { # PLANE
   local version
   version=$(sed -n 's/^version = "\(.*\)"$/\1/p' pyproject.toml)
-  find pyproject.toml crds/src operator sidecar runtime -type f ! -path '*/__pycache__/*' -print0 |
+  find pyproject.toml crds/src "$1" -type f ! -path '*/__pycache__/*' -print0 |
     LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | sed "s/^\(.\{12\}\).*/$version-dev.\1/"
 }
 
-name() { echo "$PREFIX/$1:$TAG"; }
+name() { echo "$PREFIX/$1:${TAGS[$1]}"; } # PLANE
 
 # Everything that a build needs, so that it needs no network: the dependencies' wheels, gathered anew when
 # their list changes, and the project's own.
@@ -89,7 +88,9 @@ names() {
   for plane in "${PLANES[@]}"; do echo "$plane=$(name "$plane")"; done
 }
 
-TAG=$(tag)
+# taken once: sources that change while this runs belong to the next run
+declare -A TAGS
+for plane in "${PLANES[@]}"; do TAGS[$plane]=$(tag "$plane"); done
 case $(tests/e2e/cluster.sh provider) in
   lab) BUILDER=lab ;;
   *) BUILDER=docker ;;
@@ -104,6 +105,5 @@ case ${1:-} in
     [ "$1" = build ] || load
     names ;;
   names) names ;;
-  tag) echo "$TAG" ;;
-  *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

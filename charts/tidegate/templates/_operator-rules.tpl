@@ -1,7 +1,8 @@
 {{/*
-What the operator may do, once for ClusterRole and Role. Nothing here names a wildcard, and nothing reads
-Secrets by list or watch: they are fetched by the name that a spec gives. Rights that the operator hands on
-to the sidecar and to the indexer (ConfigMaps, Leases) must be held here, as nobody can grant more.
+What the operator may do, once for ClusterRole and Role: what tidegate_operator.core.rights asks for at its
+start, and no more (tests/unit/charts/test_rights.py). No wildcard, and no list or watch of Secrets: they are
+fetched by the name that a spec gives. Nobody can grant what they don't hold, so rights that the operator hands
+on to sidecars (ConfigMaps) and indexers (ConfigMaps, a Lease) are here too.
 */}}
 {{- define "tidegate.operatorRules" -}}
 # Our kinds: read; of them only the status is written.
@@ -10,52 +11,40 @@ to the sidecar and to the indexer (ConfigMaps, Leases) must be held here, as nob
   verbs: [get, list, watch]
 - apiGroups: [tidegate.dev]
   resources: [knowledgebases/status, retrievalpipelines/status, routingpolicies/status]
-  verbs: [get, patch, update]
+  verbs: [patch]
 # Owner references that block deletion need this where their permission is enforced.
 - apiGroups: [tidegate.dev]
   resources: [knowledgebases/finalizers, retrievalpipelines/finalizers, routingpolicies/finalizers]
   verbs: [update]
-# Children: made by server-side apply (create and patch), watched by label, deleted when a release retires.
+# Workloads and frozen releases: watched by label, deleted when they retire.
 - apiGroups: [apps]
   resources: [deployments, controllerrevisions]
-  verbs: [get, list, watch, create, patch, delete]
-- apiGroups: [""]
-  resources: [services, serviceaccounts]
-  verbs: [get, list, watch, create, patch, delete]
-- apiGroups: [policy]
-  resources: [poddisruptionbudgets]
-  verbs: [get, list, watch, create, patch, delete]
-- apiGroups: [networking.k8s.io]
-  resources: [networkpolicies]
   verbs: [get, list, watch, create, patch, delete]
 # Rendered documents, and the documents of knowledge bases.
 - apiGroups: [""]
   resources: [configmaps]
-  verbs: [get, list, watch, create, patch, delete]
-# Volumes are made and grown; the garbage collector deletes them with their owner.
-- apiGroups: [""]
-  resources: [persistentvolumeclaims]
   verbs: [get, list, watch, create, patch]
+# The other children: made and kept by server-side apply, read by name; the garbage collector deletes them.
 - apiGroups: [""]
-  resources: [secrets]
+  resources: [services, serviceaccounts, secrets, persistentvolumeclaims]
   verbs: [get, create, patch]
-# Sidecars and indexers have accounts of their own, limited to named documents and a named Lease. get and
-# update of Leases are there to be handed on.
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [get, create, patch]
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [get, create, patch]
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [roles, rolebindings]
-  verbs: [get, create, patch, delete]
+  verbs: [get, create, patch]
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
-  verbs: [get, create, patch, update, delete]
-# Pods: read for readiness and reasons; patched to take a pod out of its Service by label.
+  verbs: [get, create, patch, update]
+# Why pods aren't ready.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch, patch]
-# Why pods can't be made (quota, pod security) is said there, and in events.
-- apiGroups: [apps]
-  resources: [replicasets]
-  verbs: [get, list]
+  verbs: [list]
 - apiGroups: [""]
   resources: [events]
-  verbs: [list, create]
+  verbs: [create]
 {{- end }}

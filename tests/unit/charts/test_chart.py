@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tidegate_operator.settings import Settings
+
 ROOT = Path(__file__).resolve().parents[3]
 CHART = ROOT / "charts" / "tidegate"
 EXPECTED = Path(__file__).parent / "expected"
@@ -89,8 +91,14 @@ def test_the_operator_may_not_browse_secrets_and_holds_no_wildcard(render: Rende
     rules = only(render({"rbac": {"scope": "namespaces"}}), "Role")["rules"]
 
     (secrets,) = [rule for rule in rules if "secrets" in rule["resources"]]
-    assert set(secrets["verbs"]) == {"get", "create", "patch"}
+    assert not {"list", "watch"} & set(secrets["verbs"])
     assert not [rule for rule in rules if "*" in [*rule["resources"], *rule["verbs"], *rule["apiGroups"]]]
+
+
+def test_the_environment_is_what_the_operator_reads(render: Render) -> None:
+    environment = {entry["name"] for entry in container(render({}))["env"]}
+
+    assert environment <= {f"TIDEGATE_{name.upper()}" for name in Settings.model_fields}
 
 
 def test_images_are_named_by_tag_or_by_digest(render: Render) -> None:
