@@ -95,11 +95,12 @@ def read_file(file: ListedFile) -> bytes:
         raise _too_large(file.signature.size_bytes)
     try:
         with open(file.path, "rb") as stream:
-            data = stream.read(MAX_FILE_BYTES + 1)
+            size_bytes = os.fstat(stream.fileno()).st_size  # it may have grown since it was listed
+            data = stream.read() if size_bytes <= MAX_FILE_BYTES else b""
     except OSError as error:
         raise UnreadableDocumentError(f"cannot be read: {error.strerror}; check its permissions") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise _too_large(len(data))
+    if size_bytes > MAX_FILE_BYTES:
+        raise _too_large(size_bytes)
     return data
 
 
