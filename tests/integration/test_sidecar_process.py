@@ -320,6 +320,21 @@ async def test_two_hundred_parallel_requests_of_twenty_tenants_never_meet(tmp_pa
         assert len({answer.document["query_id"] for answer in answers}) == 200
 
 
+async def test_a_sidecar_that_starts_again_leaves_warm_releases_alone(tmp_path):
+    async with running(tmp_path, tables=table("rel-a")) as sidecar:
+        sidecar.process.kill()
+        await sidecar.process.wait()
+        sidecar.runtime.calls.clear()
+        sidecar.process = await start(tmp_path)
+        sidecar.log.clear()
+        reading = asyncio.create_task(sidecar.read_log())
+        await sidecar.listening()
+        await until(sidecar.ready, "the sidecar is ready")
+        assert {each.line for each in sidecar.runtime.calls} == {"GET /v1/state"}
+        sidecar.process.kill()
+        await reading
+
+
 async def test_an_error_of_the_runtime_keeps_its_code(tmp_path):
     async def refuse(_: Call, writer: asyncio.StreamWriter) -> None:
         error = {"error": {"code": "invalid_request", "message": "unknown knowledge base 'x'"}}

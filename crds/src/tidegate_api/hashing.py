@@ -35,12 +35,30 @@ def bucket(*parts: str, modulus: int = BUCKETS) -> int:
     Parts are length-prefixed, so ("ab", "c") and ("a", "bc") differ; they are brought to NFC, so one
     user written in two Unicode forms stays one unit.
     """
-    digest = hashlib.blake2b(digest_size=8)
-    for part in parts:
-        encoded = unicodedata.normalize("NFC", part).encode()
-        digest.update(len(encoded).to_bytes(4, "big"))
-        digest.update(encoded)
-    return int.from_bytes(digest.digest(), "big") % modulus
+    return BucketSeries(*parts[:-1], modulus=modulus).bucket(parts[-1])
+
+
+class BucketSeries:
+    """Buckets of many units that share their first parts, which are hashed once."""
+
+    __slots__ = ("_modulus", "_start")
+
+    def __init__(self, *parts: str, modulus: int = BUCKETS) -> None:
+        self._modulus = modulus
+        self._start = hashlib.blake2b(digest_size=8)
+        for part in parts:
+            self._start.update(_prefixed(part))
+
+    def bucket(self, unit: str) -> int:
+        """Return the same as `bucket` of all parts and `unit`."""
+        digest = self._start.copy()
+        digest.update(_prefixed(unit))
+        return int.from_bytes(digest.digest(), "big") % self._modulus
+
+
+def _prefixed(part: str) -> bytes:
+    encoded = (part if part.isascii() else unicodedata.normalize("NFC", part)).encode()
+    return len(encoded).to_bytes(4, "big") + encoded
 
 
 def _normalised(value: Json) -> Json:

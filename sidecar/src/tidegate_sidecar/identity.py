@@ -53,11 +53,12 @@ class KeyEntry(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A usable key. `not_after` is in seconds since the epoch."""
+    """A usable key. `only_tenant` need not be named; `not_after` is in seconds since the epoch."""
 
     key_id: str
     sha256: bytes
     tenants: frozenset[str]
+    only_tenant: str | None
     groups: tuple[str, ...]
     scopes: frozenset[str]
     not_after: float
@@ -181,6 +182,7 @@ def parse_key(key_id: str, content: bytes) -> ApiKey:
         key_id=key_id,
         sha256=bytes.fromhex(entry.sha256),
         tenants=frozenset(entry.tenants),
+        only_tenant=_only(entry.tenants),
         groups=tuple(entry.groups),
         scopes=frozenset(entry.scopes),
         not_after=math.inf if entry.not_after is None else entry.not_after.timestamp(),
@@ -197,10 +199,15 @@ def _why_broken(error: ValidationError) -> str:
     return f"field {name} must be {EXPECTED[name]}"
 
 
+def _only(tenants: list[str]) -> str | None:
+    distinct = set(tenants)
+    return tenants[0] if len(distinct) == 1 and ANY_TENANT not in distinct else None
+
+
 def _tenant_of(key: ApiKey, named: str | None) -> str:
     if named is None:
-        if len(key.tenants) == 1 and ANY_TENANT not in key.tenants:
-            return next(iter(key.tenants))
+        if key.only_tenant is not None:
+            return key.only_tenant
         raise RequestError(
             ErrorCode.INVALID_REQUEST, f"this key speaks for several tenants; name one in header {HEADER_TENANT}"
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeVar
 
 from tidegate_api.config import RoutingTable, RuleConfig
-from tidegate_api.hashing import BUCKETS, bucket
+from tidegate_api.hashing import BUCKETS, BucketSeries
 from tidegate_api.wire import HEADER_RELEASE, ErrorCode
 from tidegate_sidecar.caller import SCOPE_FORCE, Caller
 from tidegate_sidecar.errors import RequestError, shown
@@ -56,7 +56,7 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A compiled rule. An empty set matches everybody; `limit` is the number of buckets it takes."""
+    """A compiled rule. An empty set matches everybody; `limit` is the number of buckets of `series` that it takes."""
 
     name: str
     tenants: frozenset[str]
@@ -64,6 +64,7 @@ class Rule:
     headers: frozenset[tuple[str, str]]
     release: str
     limit: int
+    series: BucketSeries
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +72,11 @@ class TableIndex:
     """A routing table, compiled. Every rule stands in exactly one of the four places where it is looked up."""
 
     version: int
-    salt: str
     unit: Unit
     stable: str
     candidate: str | None
     share: int
+    share_series: BucketSeries
     releases: frozenset[str]
     pins: Mapping[str, str]
     rules: tuple[Rule, ...]
@@ -99,7 +100,9 @@ def compile_table(table: RoutingTable) -> TableIndex:
     _check_table(table, releases)
     roles = {"stable": table.stable, "candidate": table.candidate}
     rules = tuple(
-        _compile_rule(rule, release) for rule in table.rules if (release := roles.get(rule.release, rule.release))
+        _compile_rule(rule, release, table.salt)
+        for rule in table.rules
+        if (release := roles.get(rule.release, rule.release))
     )
     by_tenant: dict[str, list[int]] = {}
     by_user: dict[str, list[int]] = {}
@@ -121,11 +124,11 @@ def compile_table(table: RoutingTable) -> TableIndex:
                 pins.setdefault(tenant, release)
     return TableIndex(
         version=table.version,
-        salt=table.salt,
         unit=table.unit,
         stable=table.stable,
         candidate=table.candidate,
         share=_buckets(table.share),
+        share_series=BucketSeries(table.salt, table.candidate or ""),
         releases=releases,
         pins=pins,
         rules=rules,
@@ -152,7 +155,7 @@ def _check_table(table: RoutingTable, releases: frozenset[str]) -> None:
             raise BrokenTableError(f"{shown(name)} can't be the name of a release or rule")
 
 
-def _compile_rule(rule: RuleConfig, release: str) -> Rule:
+def _compile_rule(rule: RuleConfig, release: str, salt: str) -> Rule:
     return Rule(
         name=rule.name,
         tenants=frozenset(rule.tenants),
@@ -160,6 +163,7 @@ def _compile_rule(rule: RuleConfig, release: str) -> Rule:
         headers=frozenset((header.name.lower(), header.exact) for header in rule.headers),
         release=release,
         limit=_buckets(rule.percent),
+        series=BucketSeries(salt, rule.name),
     )
 
 
@@ -196,7 +200,7 @@ def decide(index: TableIndex, caller: Caller, facts: Facts) -> Decision:
         if decision is not None:
             return decision
     if index.candidate is not None and index.share > 0:
-        drawn = bucket(index.salt, index.candidate, unit)
+        drawn = index.share_series.bucket(unit)
         if drawn < index.share:
             return Decision(index.candidate, "candidate", RULE_PERCENTAGE, kind, drawn)
         return Decision(index.stable, "stable", RULE_PERCENTAGE, kind, drawn)
@@ -230,7 +234,7 @@ def _by_rule(index: TableIndex, caller: Caller, facts: Facts, kind: Unit, unit: 
             continue
         if rule.headers and rule.headers.isdisjoint(facts.headers.items()):
             continue
-        drawn = None if rule.limit == BUCKETS else bucket(index.salt, rule.name, unit)
+        drawn = None if rule.limit == BUCKETS else rule.series.bucket(unit)
         if drawn is None or drawn < rule.limit:
             release = _existing(index, rule.release, f"rule {rule.name}")
             return Decision(release, _arm(index, release), rule.name, kind, drawn)

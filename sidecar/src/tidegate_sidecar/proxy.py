@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+import orjson
+
 from tidegate_api.wire import (
     HEADER_ARM,
     HEADER_DEGRADED,
@@ -21,8 +23,6 @@ from tidegate_api.wire import (
     HEADER_TABLE,
     ErrorCode,
     RetrieveRequest,
-    Scope,
-    SearchRequest,
 )
 from tidegate_sidecar.answers import Response, error_response, new_query_id
 from tidegate_sidecar.caller import SCOPE_EXPLAIN, SCOPE_QUERY, Caller
@@ -97,18 +97,7 @@ class Retrieval:
         decision = decide(index, caller, _facts(attempt, request, caller, asked, index))
         attempt.route = (decision, index.version)
         allowed_ms = min(limits.request_timeout_ms, asked.deadline_ms or limits.request_timeout_ms)
-        search = SearchRequest(
-            query_id=attempt.query_id,
-            release=decision.release,
-            query=asked.query,
-            scope=Scope(tenant=caller.tenant, groups=list(caller.groups)),
-            knowledge_bases=asked.knowledge_bases,
-            top_k=asked.top_k,
-            filters=asked.filters,
-            deadline_ms=max(1, allowed_ms - HOP_MARGIN_MS),
-            explain=asked.explain,
-        )
-        body = search.model_dump_json().encode()
+        body = _search_body(attempt, decision, caller, asked, max(1, allowed_ms - HOP_MARGIN_MS))
         searcher = self._searcher(decision.release)
         self._in_flight.enter(decision.release, limits.max_concurrent)
         deadline = attempt.started + allowed_ms / 1000
@@ -190,6 +179,25 @@ def _facts(attempt: Attempt, request: Request, caller: Caller, asked: RetrieveRe
             for name in index.header_names
             if (value := request.headers.get(name.encode())) is not None
         },
+    )
+
+
+def _search_body(
+    attempt: Attempt, decision: Decision, caller: Caller, asked: RetrieveRequest, deadline_ms: int
+) -> bytes:
+    """Return a `SearchRequest`. Its parts are checked already; building the model again would cost as much as routing."""
+    return orjson.dumps(
+        {
+            "query_id": attempt.query_id,
+            "release": decision.release,
+            "query": asked.query,
+            "scope": {"tenant": caller.tenant, "groups": caller.groups},
+            "knowledge_bases": asked.knowledge_bases,
+            "top_k": asked.top_k,
+            "filters": None if asked.filters is None else asked.filters.model_dump(),
+            "deadline_ms": deadline_ms,
+            "explain": asked.explain,
+        }
     )
 
 

@@ -10,7 +10,7 @@ from tests.unit.sidecar.builders import config, key_entry, table
 from tests.unit.sidecar.fakes import FakeSearcher
 
 from tidegate_api.config import HeaderMatch, LimitsConfig, PinConfig, RuleConfig
-from tidegate_api.wire import ErrorCode
+from tidegate_api.wire import ErrorCode, SearchRequest
 from tidegate_sidecar.answers import Response
 from tidegate_sidecar.errors import RequestError
 from tidegate_sidecar.http1 import Request
@@ -97,6 +97,7 @@ async def test_the_runtime_is_asked_for_what_the_caller_may_see():
     filters = {"type": "eq", "key": "year", "value": 2026}
     path.ask({"authorization": "Bearer k"}, knowledge_bases=["handbook"], top_k=3, filters=filters, explain=True)
     asked = path.search.body
+    assert SearchRequest.model_validate(asked, strict=True).model_dump() == asked
     assert asked["scope"] == {"tenant": "acme", "groups": ["staff"]}
     assert asked["release"] == "rel-a"
     assert (asked["knowledge_bases"], asked["top_k"], asked["filters"], asked["explain"]) == (
