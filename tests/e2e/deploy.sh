@@ -4,6 +4,9 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 eval "$(tests/e2e/cluster.sh env)"
 images=$(tests/e2e/images.sh load)
+# helm refuses a second upgrade of a release while the first one waits
+exec 8> .state/deploy.lock
+flock 8
 
 values=()
 while IFS='=' read -r plane image; do
