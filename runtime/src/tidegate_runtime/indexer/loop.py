@@ -109,7 +109,7 @@ class IndexLoop:
         look = self._parts.sources.look(config)
         if self._unfinished or look.changed or self._retry_due():
             self._pass(config)
-        elif look.happened and not self._parts.sources.watching:
+        elif look.refreshed:
             self._report.finished(at=self._parts.clock.now(), token=None, tally=Tally())
 
     def _pass(self, config: IndexerConfig) -> None:

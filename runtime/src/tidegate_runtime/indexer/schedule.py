@@ -1,6 +1,7 @@
 """When to look at which source. Pure: the time comes in.
 
-A change of the config, its sync token included, makes every source due at once. A source that could
+A change of the config, its sync token included, makes every source due at once. A ConfigMap is watched:
+the kubelet brings its edits to the mount, and a look at that costs next to nothing. A source that could
 not be read is tried again sooner than its refresh, with a growing pause; a refresh of 0 means that
 nothing but the config asks for a look, so then only failures come back by themselves.
 """
@@ -52,12 +53,16 @@ class LookSchedule:
         """Return the sources to look at."""
         return [source for source in sources if self._due_at.get(source.name, -math.inf) <= now]
 
+    def watched(self, source: SourceConfig) -> bool:
+        """Return whether edits are looked for all the time, not only at the refresh."""
+        return self._watch or (source.config_map is not None and source.refresh_seconds > 0)
+
     def looked(self, source: SourceConfig, *, now: float, took_seconds: float) -> None:
         """Note a look that succeeded. Watching a large source takes a tenth of the time at most."""
         self._backoffs.pop(source.name, None)
         refresh = source.refresh_seconds or math.inf
         watch = max(WATCH_SECONDS, _WATCH_SHARE * took_seconds)
-        self._due_at[source.name] = now + (min(watch, refresh) if self._watch else refresh)
+        self._due_at[source.name] = now + (min(watch, refresh) if self.watched(source) else refresh)
 
     def failed(self, source: SourceConfig, *, now: float) -> None:
         """Note a look that failed."""

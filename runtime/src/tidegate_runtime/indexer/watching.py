@@ -15,9 +15,9 @@ from tidegate_runtime.indexer.snapshot import SourceReader, SourceSnapshot
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Whether any source was due, and whether one of them is not as it was."""
+    """Whether a refresh was due, which watching is not, and whether a source is not as it was."""
 
-    happened: bool
+    refreshed: bool
     changed: bool
 
 
@@ -25,7 +25,6 @@ class SourceWatch:
     """The sources of the present config. Used by one thread."""
 
     def __init__(self, reader: SourceReader, *, watch: bool, monotonic: Callable[[], float]) -> None:
-        self.watching = watch
         self._reader = reader
         self._schedule = LookSchedule(watch=watch)
         self._monotonic = monotonic
@@ -53,7 +52,8 @@ class SourceWatch:
         """Look at every source that is due."""
         due = self._schedule.due(config.sources, now=self._monotonic())
         changes = [self._look(source) for source in due]
-        return Look(happened=bool(due), changed=any(changes))
+        refreshed = any(not self._schedule.watched(source) for source in due)
+        return Look(refreshed=refreshed, changed=any(changes))
 
     def _look(self, source: SourceConfig) -> bool:
         before = self.snapshots.get(source.name), self.unreadable.get(source.name)

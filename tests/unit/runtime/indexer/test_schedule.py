@@ -1,6 +1,6 @@
 """When a source is looked at."""
 
-from tidegate_api.config import SourceConfig
+from tidegate_api.config import ConfigMapFrom, SourceConfig
 from tidegate_runtime.indexer.schedule import Backoff, LookSchedule
 
 
@@ -38,6 +38,17 @@ def test_watching_looks_every_second() -> None:
 
     assert not due(schedule, 0.9, refresh_seconds=0)
     assert due(schedule, 1.0, refresh_seconds=0)
+
+
+def test_a_config_map_is_watched_unless_it_asks_not_to_be_refreshed() -> None:
+    mounted = ConfigMapFrom(name="docs", path="/sources/docs")
+    schedule = LookSchedule(watch=False)
+    for refresh_seconds, name in ((900.0, "edited"), (0.0, "left alone")):
+        looked = SourceConfig(name=name, refresh_seconds=refresh_seconds, config_map=mounted)
+        schedule.looked(looked, now=0, took_seconds=0)
+    sources = [SourceConfig(name=name, config_map=mounted) for name in ("edited", "left alone")]
+
+    assert [each.name for each in schedule.due(sources, now=1.0)] == ["edited"]
 
 
 def test_watching_a_source_that_takes_long_leaves_time_for_work() -> None:
