@@ -24,9 +24,13 @@ on to sidecars (ConfigMaps) and indexers (ConfigMaps, a Lease) are here too.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get, list, watch, create, patch]
+# Services between pods go with the Deployment that they led to.
+- apiGroups: [""]
+  resources: [services]
+  verbs: [get, list, create, patch, delete]
 # The other children: made and kept by server-side apply, read by name; the garbage collector deletes them.
 - apiGroups: [""]
-  resources: [services, serviceaccounts, secrets, persistentvolumeclaims]
+  resources: [serviceaccounts, secrets, persistentvolumeclaims]
   verbs: [get, create, patch]
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]

@@ -49,8 +49,9 @@ def needed_rights() -> Iterator[Right]:
     for kind in _WATCHED:
         for verb in ("list", "watch"):
             yield Right(verb, kind)
-    for kind in (Kind.CONTROLLER_REVISION, Kind.DEPLOYMENT):
+    for kind in (Kind.CONTROLLER_REVISION, Kind.DEPLOYMENT, Kind.SERVICE):
         yield Right("delete", kind)
-    yield Right("list", Kind.POD)
+    for kind in (Kind.POD, Kind.SERVICE):
+        yield Right("list", kind)
     # Handed on to indexers: nobody can grant what they do not hold.
     yield Right("update", Kind.LEASE)
