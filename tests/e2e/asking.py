@@ -1,0 +1,106 @@
+"""Asks pipelines as applications do, one question at a time or without a pause."""
+
+import json
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from typing import Any
+
+from tests.e2e.cluster import Namespace
+
+TIMEOUT_SECONDS = 20
+
+# Asks over and over and prints a line for each answer; runs inside the cluster, so that a Service's
+# change of pods is seen as applications see it.
+ASKER = """
+import json, sys, time, urllib.error, urllib.request
+url, seconds, users = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+end, n = time.time() + seconds, 0
+while time.time() < end:
+    n += 1
+    body = json.dumps({"query": "when is high water", "session_id": f"s-{n % users}", "top_k": 1}).encode()
+    request = urllib.request.Request(url + "/v1/retrieve", data=body)
+    began = time.time()
+    try:
+        with urllib.request.urlopen(request, timeout=10) as response:
+            answer = json.load(response)
+            told = {"release": answer["release"], "session": n % users, "revisions": sorted({r["revision"] for r in answer["results"]})}
+    except urllib.error.HTTPError as error:
+        told = {"error": f"{error.code} {error.read()[:200].decode(errors='replace')}"}
+    except OSError as error:
+        told = {"error": repr(error)}
+    print(json.dumps({"at": began, **told}), flush=True)
+    time.sleep(0.02)
+print("done", flush=True)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of a pipeline."""
+
+    status: int
+    body: dict[str, Any]
+
+    @property
+    def documents(self) -> list[str]:
+        """Return the ids of the documents, best first."""
+        return [result["document_id"] for result in self.body.get("results", [])]
+
+    @property
+    def text(self) -> str:
+        """Return everything that was found."""
+        return "\n".join(result["content"] for result in self.body.get("results", []))
+
+
+def ask(url: str, query: str, *, key: str = "", top_k: int = 5, **headers: str) -> Answer:
+    """Ask one question; refusals are answers too."""
+    request = urllib.request.Request(
+        f"{url}/v1/retrieve", data=json.dumps({"query": query, "top_k": top_k}).encode(), method="POST"
+    )
+    if key:
+        request.add_header("authorization", f"Bearer {key}")
+    for name, value in headers.items():
+        request.add_header(name.replace("_", "-"), value)
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:
+            return Answer(response.status, json.load(response))
+    except urllib.error.HTTPError as error:
+        return Answer(error.code, json.load(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A pod that asks without a pause."""
+
+    namespace: Namespace
+    pod: str
+
+    def answers(self) -> list[dict[str, Any]]:
+        """Return what was answered so far."""
+        lines = self.namespace.kubectl("logs", self.pod, "--tail=-1").splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+    def ended(self) -> bool:
+        """Return whether it has stopped asking."""
+        return self.namespace.kubectl("logs", self.pod, "--tail=1").strip() == "done"
+
+
+def start_load(namespace: Namespace, *, image: str, pipeline: str, seconds: int, users: int = 50) -> Load:
+    """Start a pod that asks `pipeline` for `seconds`, as `users` sessions in turn."""
+    pod = f"asker-{pipeline}"
+    container = {
+        "name": "asker",
+        "image": image,
+        "command": ["python", "-c", ASKER, f"http://{pipeline}:8080", str(seconds), str(users)],
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+    spec = {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 1}
+    namespace.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod}, "spec": spec})
+    return Load(namespace, pod)

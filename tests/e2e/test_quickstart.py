@@ -1,0 +1,155 @@
+"""From `kubectl apply` to answers on real pods; edits, deletions and another chunking while it serves."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.e2e.asking import ask, start_load
+from tests.e2e.cluster import Cluster, Namespace
+from tests.e2e.wait import wait_for
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+READY_SECONDS = 240
+EDIT_SECONDS = 120
+
+pytestmark = pytest.mark.usefixtures("operator")
+
+
+def documents(**entries: str) -> dict[str, object]:
+    """Return a ConfigMap of documents; `_` in a name stands for a dot."""
+    data = {name.replace("_", "."): text for name, text in entries.items()}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "docs"}, "data": data}
+
+
+def apply_quickstart(namespace: Namespace) -> None:
+    """Apply the two resources of the quickstart."""
+    for name in ("knowledgebase.yaml", "pipeline.yaml"):
+        namespace.kubectl("apply", "-f", str(EXAMPLES / "quickstart" / name))
+
+
+def wait_until_serving(namespace: Namespace, pipeline: str = "docs") -> None:
+    """Wait until the pipeline's present generation is in force."""
+    namespace.wait_for_condition(f"retrievalpipelines/{pipeline}", "Ready", timeout_seconds=READY_SECONDS)
+
+
+def test_the_quickstart_answers_and_reads_like_the_interface(namespace: Namespace) -> None:
+    namespace.kubectl("apply", "--server-side", "-f", str(EXAMPLES / "quickstart"))
+    wait_until_serving(namespace)
+
+    with namespace.port_forward("service/docs", 8080) as url:
+        answer = ask(url, "what survives a kill -9 between any two steps?")
+    assert answer.status == 200
+    assert answer.body["arm"] == "stable"
+    assert any("architecture" in document for document in answer.documents)
+
+    pipelines = namespace.kubectl("get", "rp").splitlines()
+    assert pipelines[0].split() == ["NAME", "READY", "SERVING", "CANDIDATE", "PODS", "AGE"]
+    assert pipelines[1].split()[:4] == ["docs", "True", answer.body["release"], "1/1"]
+    bases = namespace.kubectl("get", "kb").splitlines()
+    assert bases[0].split() == ["NAME", "READY", "REVISION", "DOCS", "CHUNKS", "BUILDING", "AGE"]
+    assert bases[1].split()[:3] == ["docs", "True", answer.body["results"][0]["revision"]]
+
+
+def test_edits_and_deletions_reach_the_answers_without_a_restart(namespace: Namespace) -> None:
+    namespace.apply(
+        documents(tides_md="# Tides\n\nHigh water is at 14:05.", ferry_md="# Ferry\n\nThe ferry leaves at nine.")
+    )
+    apply_quickstart(namespace)
+    wait_until_serving(namespace)
+    pods = {pod["metadata"]["uid"] for pod in namespace.items("pods")}
+
+    with namespace.port_forward("service/docs", 8080) as url:
+        assert "14:05" in ask(url, "when is high water").text
+        namespace.apply(documents(tides_md="# Tides\n\nHigh water is at 15:40."))
+        wait_for(
+            lambda: (
+                (answer := ask(url, "when is high water")) and "15:40" in answer.text and "ferry" not in answer.text
+            ),
+            what="the edit and the deletion are in the answers",
+            timeout_seconds=EDIT_SECONDS,
+            describe=lambda: namespace.diagnosis("knowledgebases/docs"),
+        )
+    assert {pod["metadata"]["uid"] for pod in namespace.items("pods")} == pods
+
+
+def test_another_chunking_is_built_beside_and_serving_never_stops(namespace: Namespace, images: dict[str, str]) -> None:
+    paragraphs = "\n\n".join(f"Paragraph {n} about high water, tides and the harbour of the town." for n in range(60))
+    namespace.apply(documents(tides_md=f"# Tides\n\n{paragraphs}"))
+    apply_quickstart(namespace)
+    wait_until_serving(namespace)
+    before = namespace.get("knowledgebases/docs")
+    assert before is not None
+
+    load = start_load(namespace, image=images["sidecar"], pipeline="docs", seconds=90)
+    wait_for(
+        lambda: len(load.answers()) > 5,
+        what="answers come",
+        timeout_seconds=60,
+        describe=lambda: namespace.diagnosis("pods"),
+    )
+    namespace.kubectl("patch", "kb", "docs", "--type=merge", "-p", '{"spec": {"chunking": {"sizeTokens": 64}}}')
+    namespace.wait_for(
+        "retrievalpipelines/docs",
+        lambda found: found["status"]["servingRelease"] not in {each.get("release") for each in load.answers()[:5]},
+        what="another release serves",
+        timeout_seconds=READY_SECONDS,
+    )
+    wait_for(load.ended, what="the load has ended", timeout_seconds=120, describe=lambda: namespace.diagnosis("pods"))
+
+    answers = load.answers()
+    assert [each for each in answers if "error" in each] == []
+    assert len({each["release"] for each in answers}) == 2
+    assert all(len(each["revisions"]) == 1 for each in answers)
+    after = namespace.get("knowledgebases/docs")
+    assert after is not None
+    assert after["status"]["latestRevision"] != before["status"]["latestRevision"]
+
+
+def test_tenants_see_their_own_documents_and_nobody_elses(namespace: Namespace) -> None:
+    namespace.kubectl("apply", "-f", str(EXAMPLES / "tenants"))
+    wait_until_serving(namespace, "handbook")
+
+    with namespace.port_forward("service/handbook", 8080) as url:
+        acme, globex = (ask(url, "when is the yearly bonus paid?", key=key) for key in ("acme-key", "globex-key"))
+        refused = ask(url, "when is the yearly bonus paid?", key="guessed")
+    assert "March" in acme.text
+    assert "June" not in acme.text
+    assert "June" in globex.text
+    assert "March" not in globex.text
+    assert refused.status == 401
+
+
+def test_a_missing_source_is_a_reason_that_names_the_next_step(namespace: Namespace) -> None:
+    apply_quickstart(namespace)
+    found = namespace.wait_for_condition("knowledgebases/docs", "Accepted", "False", timeout_seconds=60)
+    message = next(each["message"] for each in found["status"]["conditions"] if each["type"] == "Accepted")
+    assert "docs" in message
+    namespace.apply(documents(tides_md="# Tides\n\nHigh water is at 14:05."))
+    wait_until_serving(namespace)
+
+
+def test_a_gpu_pipeline_lands_on_the_node_that_has_one(namespace: Namespace, cluster: Cluster) -> None:
+    node = str(yaml.safe_load(cluster.kubectl("get", "nodes", "-o", "yaml"))["items"][0]["metadata"]["name"])
+    capacity = '{"status": {"capacity": {"nvidia.com/gpu": "1"}, "allocatable": {"nvidia.com/gpu": "1"}}}'
+    cluster.kubectl("patch", "node", node, "--subresource", "status", "--type", "merge", "-p", capacity)
+    cluster.kubectl("label", "node", node, "accelerator=nvidia-l4", "--overwrite")
+    namespace.apply(documents(tides_md="# Tides\n\nHigh water is at 14:05."))
+    namespace.kubectl("apply", "-f", str(EXAMPLES / "gpu"))
+    wait_until_serving(namespace)
+
+    pod = namespace.items("pods", labels="tidegate.dev/pipeline=docs")[0]
+    runtime = next(each for each in pod["spec"]["initContainers"] if each["name"] == "runtime")
+    assert runtime["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert pod["spec"]["nodeSelector"] == {"accelerator": "nvidia-l4"}
+
+    # There is no second GPU: a release that needs pods of its own cannot come up beside the one that serves.
+    namespace.kubectl("patch", "kb", "docs", "--type=merge", "-p", '{"spec": {"embedding": {"model": "use-m3"}}}')
+    found = namespace.wait_for(
+        "retrievalpipelines/docs",
+        lambda found: any(each["reason"] == "InsufficientGPU" for each in found["status"]["conditions"]),
+        what="says that there is no GPU for the new pods",
+        timeout_seconds=READY_SECONDS,
+    )
+    assert found["status"]["pods"] == "1/1"
+    with namespace.port_forward("service/docs", 8080) as url:
+        assert "14:05" in ask(url, "when is high water").text

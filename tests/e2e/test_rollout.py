@@ -1,0 +1,182 @@
+"""Releases on real pods under load: a share of users, everybody, and back in one step, by each of the ways."""
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.e2e.asking import Load, start_load
+from tests.e2e.cluster import CommandError, Namespace, run
+from tests.e2e.test_quickstart import EXAMPLES, apply_quickstart, documents, wait_until_serving
+from tests.e2e.wait import wait_for
+
+ROLLOUT_SECONDS = 240
+BIN = Path(sys.executable).parent
+POLICY = "routingpolicies/docs"
+
+pytestmark = pytest.mark.usefixtures("operator")
+
+
+def rag(namespace: Namespace, *arguments: str) -> str:
+    """Run the plugin as kubectl does."""
+    command = (str(BIN / "kubectl-rag"), "--namespace", namespace.name, *arguments)
+    path = namespace.cluster.path
+    return run("env", f"KUBECONFIG={namespace.cluster.kubeconfig}", *command, path=path, timeout_seconds=90)
+
+
+def started(namespace: Namespace, images: Mapping[str, str], *, seconds: int) -> Load:
+    """Serve a first release under a policy and under load."""
+    paragraphs = "\n\n".join(f"Paragraph {n} about high water, tides and the harbour of the town." for n in range(60))
+    namespace.apply(documents(tides_md=f"# Tides\n\n{paragraphs}"))
+    apply_quickstart(namespace)
+    namespace.kubectl("apply", "-f", str(EXAMPLES / "rollout"))
+    wait_until_serving(namespace)
+    load = start_load(namespace, image=images["sidecar"], pipeline="docs", seconds=seconds)
+    wait_for(
+        lambda: len(load.answers()) > 5,
+        what="answers come",
+        timeout_seconds=60,
+        describe=lambda: namespace.diagnosis("pods"),
+    )
+    return load
+
+
+def change(namespace: Namespace, spec: Mapping[str, Any]) -> None:
+    """Change the knowledge base, as a commit in Git would."""
+    namespace.kubectl("patch", "kb", "docs", "--type=merge", "-p", json.dumps({"spec": spec}))
+
+
+def wait_for_policy(namespace: Namespace, what: str, **status: object) -> dict[str, Any]:
+    """Wait until the policy's status has these members."""
+    return namespace.wait_for(
+        POLICY,
+        lambda found: all(found.get("status", {}).get(name) == value for name, value in status.items()),
+        what=what,
+        timeout_seconds=ROLLOUT_SECONDS,
+    )
+
+
+def wait_for_end(namespace: Namespace, load: Load) -> list[dict[str, Any]]:
+    """Return the answers once the load has ended."""
+    wait_for(
+        load.ended,
+        what="the load has ended",
+        timeout_seconds=ROLLOUT_SECONDS,
+        describe=lambda: namespace.diagnosis("pods"),
+    )
+    return load.answers()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"chunking": {"sizeTokens": 64}}, {"embedding": {"model": "use-m3"}}],
+    ids=["a new index shares the pods", "a new model has pods of its own"],
+)
+def test_a_share_then_everybody_then_back(
+    namespace: Namespace, images: Mapping[str, str], changed: dict[str, Any]
+) -> None:
+    load = started(namespace, images, seconds=150)
+    stable = wait_for_policy(namespace, "is idle", phase="Idle")["status"]["stable"]
+
+    change(namespace, changed)
+    paused = wait_for_policy(namespace, "waits for a person", phase="Paused", stepName="look")
+    candidate = paused["status"]["candidate"]
+    assert paused["status"]["share"] == "30%"
+    assert candidate != stable
+    assert "kubectl rag promote docs" in rag(namespace, "status", "docs")
+
+    since = time.time()
+    wait_for(
+        lambda: len({each["session"] for each in load.answers() if each["at"] > since}) == 50,
+        what="every user has asked",
+        timeout_seconds=60,
+        describe=lambda: namespace.diagnosis(POLICY),
+    )
+    shared = [each for each in load.answers() if each["at"] > since]
+    moved = {each["session"] for each in shared if each.get("release") == candidate}
+    stayed = {each["session"] for each in shared if each.get("release") == stable}
+    assert moved.isdisjoint(stayed)
+    assert 3 <= len(moved) <= 28
+
+    assert "done" in rag(namespace, "promote", "docs")
+    wait_for_policy(namespace, "has promoted", stable=candidate, phase="Idle")
+    assert "done" in rag(namespace, "rollback", "docs", "--reason", "test")
+    ordered = time.time()
+    back = wait_for_policy(namespace, "serves the earlier release", stable=stable)
+    assert back["status"]["lastRequest"]["result"] == "done"
+
+    answers = wait_for_end(namespace, load)
+    assert [each for each in answers if "error" in each] == []
+    assert all(len(each["revisions"]) == 1 for each in answers)
+    late = [each["at"] - ordered for each in answers if each["release"] == candidate]
+    assert max(late) < 2.0, f"the rejected release answered {max(late):.1f} s after the order"
+
+
+def test_a_rejected_release_does_not_come_back_when_its_spec_is_applied_again(
+    namespace: Namespace, images: Mapping[str, str]
+) -> None:
+    started(namespace, images, seconds=1)
+    stable = wait_for_policy(namespace, "is idle", phase="Idle")["status"]["stable"]
+    change(namespace, {"chunking": {"sizeTokens": 64}})
+    wait_for_policy(namespace, "waits for a person", phase="Paused")
+    assert "done" in rag(namespace, "abort", "docs")
+    wait_for_policy(namespace, "serves stable alone", candidate="", stable=stable)
+
+    for _ in range(10):
+        change(namespace, {"chunking": {"sizeTokens": 64}})
+        found = namespace.get(POLICY)
+        assert found is not None
+        assert found["status"].get("candidate", "") == ""
+    assert "rejected" in rag(namespace, "status", "docs")
+
+    assert "done" in rag(namespace, "retry", "docs")
+    wait_for_policy(namespace, "tries again", phase="Paused")
+
+
+def test_putting_the_earlier_spec_back_in_mid_rollout_is_a_clean_cancel(
+    namespace: Namespace, images: Mapping[str, str]
+) -> None:
+    load = started(namespace, images, seconds=60)
+    stable = wait_for_policy(namespace, "is idle", phase="Idle")["status"]["stable"]
+    change(namespace, {"chunking": {"sizeTokens": 64}})
+    wait_for_policy(namespace, "waits for a person", phase="Paused")
+    change(namespace, {"chunking": None})
+    wait_for_policy(namespace, "serves stable alone", candidate="", stable=stable, phase="Idle")
+    answers = wait_for_end(namespace, load)
+    assert [each for each in answers if "error" in each] == []
+
+
+def test_an_order_is_carried_out_while_the_operator_is_killed_again_and_again(
+    namespace: Namespace, images: Mapping[str, str]
+) -> None:
+    started(namespace, images, seconds=1)
+    stable = wait_for_policy(namespace, "is idle", phase="Idle")["status"]["stable"]
+    change(namespace, {"chunking": {"sizeTokens": 64}})
+    wait_for_policy(namespace, "waits for a person", phase="Paused")
+    rag_process = rag(namespace, "promote", "docs")
+    assert "done" in rag_process
+    promoted = wait_for_policy(namespace, "has promoted", phase="Idle")["status"]["stable"]
+    assert promoted != stable
+    for _ in range(3):
+        namespace.cluster.kubectl(
+            "-n",
+            "tidegate-system",
+            "delete",
+            "pod",
+            "-l",
+            "app.kubernetes.io/name=tidegate",
+            "--grace-period=0",
+            "--force",
+        )
+    # The plugin may time out while nobody is there to answer; the order stands all the same.
+    with contextlib.suppress(CommandError):
+        rag(namespace, "rollback", "docs", "--timeout", "60")
+    wait_for_policy(namespace, "serves the earlier release", stable=stable)
+    found = namespace.get(POLICY)
+    assert found is not None
+    outcomes = [each for each in found["status"]["requests"] if each["verb"] == "rollback"]
+    assert [each["result"] for each in outcomes] == ["done"]
