@@ -297,3 +297,15 @@ async def test_the_corpus_byte_by_byte_while_answers_take_their_time(case):
         assert front.statuses == [case.status]
         assert front.cancelled == len(front.requests) <= 1
         assert front.transport.ended
+
+
+@given(st.sampled_from(CASES), st.integers(0, 400), st.binary(max_size=4), st.integers(0, 4))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_no_bytes_whatsoever_get_more_than_one_answer_or_break_the_front(case, position, inserted, removed):
+    raw = case.raw[:position] + inserted + case.raw[position + removed :]
+    front = Front(hold=True).feed(raw)
+    assert front.statuses in ([], [400], [413], [100], [100, 400])
+    assert len(front.requests) <= 1
+    if front.statuses and front.statuses != [100]:
+        assert front.transport.ended
+        assert front.cancelled == len(front.requests)
