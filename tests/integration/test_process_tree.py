@@ -39,24 +39,55 @@ def alive(pid: int) -> bool:
 async def test_keeps_restarts_and_stops(tmp_path: Path, module: str) -> None:
     said: list[str] = []
     tree = ProcessTree(say=said.append)
-    command = Command("docs-runtime", module, (str(tmp_path / "pid"),), tmp_path / "log")
+    command = Command("docs-runtime", module, (str(tmp_path / "pid"),), tmp_path, tmp_path / "log")
     await tree.keep(command)
     first = await pid_in(tmp_path / "pid")
     await tree.keep(command)
     os.kill(first, signal.SIGKILL)
     second = await pid_in(tmp_path / "pid", other_than=first)
-    assert "docs-runtime ended with code -9" in said[0]
+    assert said[0].startswith("docs-runtime ended with signal SIGKILL and is started again; last lines of ")
     await tree.stop()
     assert not alive(second)
 
 
 async def test_other_arguments_replace_the_process(tmp_path: Path, module: str) -> None:
     tree = ProcessTree(say=lambda _: None)
-    await tree.keep(Command("docs-runtime", module, (str(tmp_path / "one"),), tmp_path / "log"))
+    await tree.keep(Command("docs-runtime", module, (str(tmp_path / "one"),), tmp_path, tmp_path / "log"))
     first = await pid_in(tmp_path / "one")
-    await tree.keep(Command("docs-runtime", module, (str(tmp_path / "two"),), tmp_path / "log"))
+    await tree.keep(Command("docs-runtime", module, (str(tmp_path / "two"),), tmp_path, tmp_path / "log"))
     await pid_in(tmp_path / "two")
     assert not alive(first)
+    await tree.stop()
+
+
+async def test_one_that_fails_again_and_again_is_told_once_with_its_last_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "failing.py").write_text("import os\nprint(os.getcwd(), flush=True)\nraise SystemExit(3)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"))
+    said: list[str] = []
+    tree = ProcessTree(say=said.append)
+    log = tmp_path / "log"
+    await tree.keep(Command("docs-runtime", "failing", (), tmp_path, log))
+    async with asyncio.timeout(60):
+        while not log.is_file() or len(log.read_text().splitlines()) < 3:
+            await asyncio.sleep(0.02)
+    await tree.stop()
+    assert said == [f"docs-runtime ended with code 3 and is started again; last lines of {log}:\n  {tmp_path}"]
+
+
+async def test_one_that_cannot_be_started_is_tried_again(tmp_path: Path, module: str) -> None:
+    said: list[str] = []
+    tree = ProcessTree(say=said.append)
+    folder = tmp_path / "later"
+    await tree.keep(Command("docs-runtime", module, (str(tmp_path / "pid"),), folder, tmp_path / "log"))
+    async with asyncio.timeout(20):
+        while not said:
+            await asyncio.sleep(0.02)
+    assert said[0].startswith("docs-runtime could not be started (No such file or directory) and is started again")
+    folder.mkdir()
+    assert alive(await pid_in(tmp_path / "pid"))
     await tree.stop()
 
 
@@ -67,7 +98,7 @@ async def test_children_die_with_a_killed_parent(tmp_path: Path, module: str) ->
         "from tidegate_cli.processes import Command, ProcessTree\n"
         "async def main():\n"
         "    tree = ProcessTree(say=print)\n"
-        f"    await tree.keep(Command('x', '{module}', ({str(tmp_path / 'pid')!r},), pathlib.Path({str(tmp_path / 'log')!r})))\n"
+        f"    await tree.keep(Command('x', '{module}', ({str(tmp_path / 'pid')!r},), pathlib.Path({str(tmp_path)!r}), pathlib.Path({str(tmp_path / 'log')!r})))\n"
         "    await asyncio.sleep(600)\n"
         "asyncio.run(main())\n"
     )

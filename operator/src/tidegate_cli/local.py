@@ -7,25 +7,30 @@ last goes on, and the mistakes are said once. Ctrl-C stops the children in order
 
 import asyncio
 import contextlib
+import itertools
 import signal
 import socket
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
 
 from tidegate_cli.local_check import Accepted, accept
-from tidegate_cli.local_files import LocalFiles, MissingReferenceError
+from tidegate_cli.local_files import LocalFiles
 from tidegate_cli.local_knowledge import LocalKnowledgeBase
 from tidegate_cli.local_pipeline import LocalPipeline
-from tidegate_cli.local_record import LocalRecord, StateFolderError, open_state_folder, write_record
+from tidegate_cli.local_record import LocalRecord, StateFolderError, claimed_state_folder, write_record
 from tidegate_cli.manifests import ManifestError, manifest_files, read_manifests
 from tidegate_cli.processes import ProcessTree
 from tidegate_cli.progress import Reporter
 
-PASS_SECONDS = 0.4
+# Between two passes: while something is on its way, and while everything is as it should be.
+PENDING_SECONDS = 0.1
+CALM_SECONDS = 0.5
 # Ports of further pipelines: the first listens where it was told, each next one this much higher.
 PORT_STEP = 10
+
+_Fingerprint = tuple[tuple[str, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,128 +44,147 @@ class LocalOptions:
     state: Path
 
 
+class ListenError(Exception):
+    """An address cannot be listened on; the text says what to do."""
+
+
 async def run_local(options: LocalOptions) -> int:
     """Serve until SIGINT or SIGTERM; return the exit code."""
-    reporter = Reporter()
-    try:
-        record = open_state_folder(options.state)
-        accepted = accept(read_manifests(options.files))
-        _refuse_taken_port(options)
-    except (ManifestError, StateFolderError, OSError) as error:
-        reporter.say(str(error))
-        return 1
-    for remark in accepted.remarks:
-        reporter.say(remark)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stopping.set)
-    tree = ProcessTree(say=reporter.say)
-    session = Session(options, reporter, tree, record, accepted)
+    reporter = Reporter()
     try:
-        await session.run(stopping)
-    finally:
-        reporter.close()
-        await tree.stop()
+        seen = _fingerprint(options.files)
+        accepted = accept(read_manifests(options.files), options.claims)
+        for position in range(len(accepted.pipelines)):
+            _refuse_taken_port(options.host, options.port + PORT_STEP * position)
+        with claimed_state_folder(options.state) as record:
+            await _serve(Session(options, reporter, record, accepted, seen), stopping)
+    except (ManifestError, StateFolderError, ListenError) as error:
+        reporter.say(str(error))
+        return 1
     return 0
 
 
-@dataclass(slots=True)
+async def _serve(session: "Session", stopping: asyncio.Event) -> None:
+    try:
+        await session.run(stopping)
+    finally:
+        session.reporter.close()
+        await session.tree.stop()
+
+
 class Session:
     """The parts of one run and the loop over them."""
 
-    options: LocalOptions
-    reporter: Reporter
-    tree: ProcessTree
-    record: LocalRecord
-    accepted: Accepted
-    knowledge: dict[str, LocalKnowledgeBase] = field(default_factory=dict)
-    pipelines: dict[str, LocalPipeline] = field(default_factory=dict)
-    _seen: tuple[tuple[str, int, int], ...] = ()
-    _problem: str = ""
+    def __init__(
+        self, options: LocalOptions, reporter: Reporter, record: LocalRecord, accepted: Accepted, seen: _Fingerprint
+    ) -> None:
+        self.reporter = reporter
+        self.tree = ProcessTree(say=reporter.say)
+        self._options = options
+        self._folder = options.state.resolve()
+        self._record = record
+        self._accepted = accepted
+        self._seen = seen
+        self._knowledge: dict[str, LocalKnowledgeBase] = {}
+        self._pipelines: dict[str, LocalPipeline] = {}
+        self._problem = ""
+        self._remarks: list[str] = []
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Reconcile and observe until told to stop."""
-        self._seen = _fingerprint(self.options.files)
-        (self.options.state / "logs").mkdir(parents=True, exist_ok=True)
+        (self._folder / "logs").mkdir(parents=True, exist_ok=True)
         async with aiohttp.ClientSession() as http:
             while not stopping.is_set():
-                self._reread()
-                await self._reconcile()
-                await self._observe(http)
-                self._remember()
+                try:
+                    await self._pass(http)
+                except OSError as error:
+                    self._say_once(f"{error.filename or self._folder}: {error.strerror}; it is tried again")
+                settled = all(pipeline.settled for pipeline in self._pipelines.values())
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(stopping.wait(), PASS_SECONDS)
+                    await asyncio.wait_for(stopping.wait(), CALM_SECONDS if settled else PENDING_SECONDS)
 
-    async def _observe(self, http: aiohttp.ClientSession) -> None:
-        knowledge = (part.observe(http, self.reporter) for part in self.knowledge.values())
-        pipelines = (part.observe(http, self.reporter) for part in self.pipelines.values())
+    async def _pass(self, http: aiohttp.ClientSession) -> None:
+        self._reread()
+        await self._drop_what_is_gone()
+        await self._reconcile()
+        knowledge = (part.observe(http, self.reporter) for part in self._knowledge.values())
+        pipelines = (part.observe(http, self.reporter) for part in self._pipelines.values())
         await asyncio.gather(*knowledge, *pipelines)
+        self._remember()
 
     def _reread(self) -> None:
-        seen = _fingerprint(self.options.files)
-        if seen == self._seen:
-            return
-        self._seen = seen
-        try:
-            self.accepted = accept(read_manifests(self.options.files))
-        except ManifestError as error:
-            self._say_once(f"{error}\nthe files as they were before stay in force")
-            return
-        self._problem = ""
-        self.reporter.say("files read anew")
-
-    async def _reconcile(self) -> None:
-        files = LocalFiles(self.options.state, self.accepted.manifests, self.options.claims)
-        await self._drop_what_is_gone()
-        serving = {revision for pipeline in self.pipelines.values() for revision in pipeline.serving_revisions()}
-        try:
-            for name, knowledge_spec in self.accepted.knowledge_bases.items():
-                await self._knowledge_base(name).reconcile(knowledge_spec, files, serving=serving, tree=self.tree)
-            for position, (name, pipeline_spec) in enumerate(self.accepted.pipelines.items()):
-                pipeline = self._pipeline(name, position)
-                await pipeline.reconcile(pipeline_spec, files=files, knowledge=self.knowledge, tree=self.tree)
-        except MissingReferenceError as error:
-            self._say_once(str(error))
+        """Take up the files when they have changed and have no mistake; say what is not obeyed here."""
+        seen = _fingerprint(self._options.files)
+        if seen != self._seen:
+            self._seen = seen
+            try:
+                self._accepted = accept(read_manifests(self._options.files), self._options.claims)
+            except ManifestError as error:
+                self._say_once(f"{error}\nthe files as they were before stay in force")
+                return
+            self._problem = ""
+            self.reporter.say("files read anew")
+        remarks = self._accepted.remarks()
+        for remark in remarks:
+            if remark not in self._remarks:
+                self.reporter.say(remark)
+        self._remarks = remarks
 
     async def _drop_what_is_gone(self) -> None:
-        for name in set(self.pipelines) - set(self.accepted.pipelines):
-            del self.pipelines[name]
+        for name in set(self._pipelines) - set(self._accepted.pipelines):
+            del self._pipelines[name]
             await self.tree.stop([f"{name}-runtime", f"{name}-sidecar"])
-        for name in set(self.knowledge) - set(self.accepted.knowledge_bases):
-            del self.knowledge[name]
+        for name in set(self._knowledge) - set(self._accepted.knowledge_bases):
+            del self._knowledge[name]
             await self.tree.stop([f"{name}-indexer"])
 
-    def _knowledge_base(self, name: str) -> LocalKnowledgeBase:
-        if name not in self.knowledge:
-            language = self.record.languages.get(name)
-            self.knowledge[name] = LocalKnowledgeBase(name, self.options.state.resolve(), _free_port(), language)
-        return self.knowledge[name]
-
-    def _pipeline(self, name: str, position: int) -> LocalPipeline:
-        if name not in self.pipelines:
-            self.pipelines[name] = LocalPipeline(
-                name=name,
-                folder=self.options.state.resolve(),
-                host=self.options.host,
-                port=self.options.port + PORT_STEP * position,
-                state_port=_free_port(),
-                version=self.record.table_versions.get(name, 0),
+    async def _reconcile(self) -> None:
+        files = LocalFiles(self._folder, self._accepted.manifests, self._options.claims)
+        pipelines = {name: self._pipeline(name) for name in self._accepted.pipelines}
+        serving = {revision for pipeline in pipelines.values() for revision in pipeline.serving_revisions()}
+        for name, knowledge_spec in self._accepted.knowledge_bases.items():
+            sync = self._accepted.sync_token(name)
+            await self._knowledge_base(name).reconcile(
+                knowledge_spec, files, sync=sync, serving=serving, tree=self.tree
             )
-        return self.pipelines[name]
+        for name, pipeline_spec in self._accepted.pipelines.items():
+            await pipelines[name].reconcile(pipeline_spec, files=files, knowledge=self._knowledge, tree=self.tree)
+
+    def _knowledge_base(self, name: str) -> LocalKnowledgeBase:
+        if name not in self._knowledge:
+            language = self._record.languages.get(name)
+            self._knowledge[name] = LocalKnowledgeBase(name, self._folder, _free_port(), language)
+        return self._knowledge[name]
+
+    def _pipeline(self, name: str) -> LocalPipeline:
+        if name not in self._pipelines:
+            taken = {pipeline.port for pipeline in self._pipelines.values()}
+            self._pipelines[name] = LocalPipeline(
+                name=name,
+                folder=self._folder,
+                host=self._options.host,
+                port=next(port for port in itertools.count(self._options.port, PORT_STEP) if port not in taken),
+                state_port=_free_port(),
+                version=self._record.table_versions.get(name, 0),
+            )
+        return self._pipelines[name]
 
     def _remember(self) -> None:
-        languages = {name: part.language for name, part in self.knowledge.items() if part.language is not None}
-        versions = {name: part.version for name, part in self.pipelines.items()}
-        record = self.record.model_copy(
+        languages = {name: part.decided for name, part in self._knowledge.items() if part.decided is not None}
+        versions = {name: part.version for name, part in self._pipelines.items()}
+        record = self._record.model_copy(
             update={
-                "languages": {**self.record.languages, **languages},
-                "table_versions": {**self.record.table_versions, **versions},
+                "languages": {**self._record.languages, **languages},
+                "table_versions": {**self._record.table_versions, **versions},
             }
         )
-        if record != self.record:
-            self.record = record
-            write_record(self.options.state, record)
+        if record != self._record:
+            write_record(self._folder, record)
+            self._record = record
 
     def _say_once(self, problem: str) -> None:
         if problem != self._problem:
@@ -168,7 +192,7 @@ class Session:
             self.reporter.say(problem)
 
 
-def _fingerprint(paths: tuple[Path, ...]) -> tuple[tuple[str, int, int], ...]:
+def _fingerprint(paths: tuple[Path, ...]) -> _Fingerprint:
     try:
         files = manifest_files(paths)
         return tuple((str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files)
@@ -182,11 +206,16 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _refuse_taken_port(options: LocalOptions) -> None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((options.host, options.port))
-        except OSError as error:
-            reason = f"--listen {options.host}:{options.port}: {error.strerror}; choose another port"
-            raise OSError(reason) from error
+def _refuse_taken_port(host: str, port: int) -> None:
+    """Try to listen, so that a wrong or taken address is said before anything starts.
+
+    Raises:
+        ListenError: it cannot be listened on.
+    """
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise ListenError(f"--listen {host}:{port}: {error.strerror}; choose another address") from error

@@ -1,20 +1,26 @@
 """Judges manifests as the API server and the operator would, without either.
 
 Three looks, all of them always: members that the schema does not know, the schema with its CEL
-rules, and what CEL cannot say (graphs, models, references to other objects). What is accepted is
-parsed; what is not is a line with file, object, field, value and next step.
+rules, and what CEL cannot say (graphs, models, references to other objects, what those hold). What is
+accepted is parsed and complete; what is not is a line with file, object, field, value and next step.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tidegate_api.cel import unknown_fields, violations
 from tidegate_api.v1alpha1.knowledgebase import KnowledgeBaseSpec
 from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipelineSpec
 from tidegate_api.v1alpha1.routingpolicy import RoutingPolicySpec
 from tidegate_api.violation import Violation
+from tidegate_cli.local_files import entry_names, entry_violations
 from tidegate_cli.manifests import OUR_KINDS, Manifest, ManifestError, Manifests
-from tidegate_operator.core.acceptance import knowledge_base_violations, pipeline_violations
+from tidegate_operator.core.acceptance import knowledge_base_violations, pipeline_violations, policy_violations
+from tidegate_operator.core.names import Annotation
+
+_PROXY_SECRET_PATH = "spec.auth.trustedHeaders.secretRef.name"  # noqa: S105 - the name of a field, not a secret
+_Found = Iterator[tuple[Manifest, Violation]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +30,24 @@ class Accepted:
     manifests: Manifests
     knowledge_bases: dict[str, KnowledgeBaseSpec] = field(default_factory=dict)
     pipelines: dict[str, RetrievalPipelineSpec] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
+    policies: dict[str, RoutingPolicySpec] = field(default_factory=dict)
+
+    def sync_token(self, knowledge_base: str) -> str:
+        """Return the value of the annotation that asks for a look at the sources, and confirms deletions."""
+        metadata = self.manifests.objects["KnowledgeBase", knowledge_base].body.get("metadata")
+        annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+        return str(annotations.get(Annotation.SYNC, "")) if isinstance(annotations, dict) else ""
+
+    def remarks(self) -> list[str]:
+        """Return what is accepted but does nothing here."""
+        return [
+            f"{self.manifests.objects['RoutingPolicy', name]}: is checked but not obeyed here; one release serves everybody"
+            for name in self.policies
+        ]
 
 
-def accept(manifests: Manifests) -> Accepted:
-    """Return the specs to serve.
+def accept(manifests: Manifests, claims: Mapping[str, Path]) -> Accepted:
+    """Return the specs to serve; `claims` are the folders that stand for PersistentVolumeClaims.
 
     Raises:
         ManifestError: anything is wrong, or there is nothing to serve.
@@ -45,9 +64,9 @@ def accept(manifests: Manifests) -> Accepted:
         manifests,
         {m.name: KnowledgeBaseSpec.model_validate(m.body["spec"]) for m in manifests.of_kind("KnowledgeBase")},
         {m.name: RetrievalPipelineSpec.model_validate(m.body["spec"]) for m in manifests.of_kind("RetrievalPipeline")},
-        tuple(_remarks(manifests)),
+        {m.name: RoutingPolicySpec.model_validate(m.body["spec"]) for m in manifests.of_kind("RoutingPolicy")},
     )
-    problems = [f"{manifest}: {violation}" for manifest, violation in _beyond_the_schema(accepted)]
+    problems = [f"{manifest}: {violation}" for manifest, violation in _beyond_the_schema(accepted, claims)]
     if not accepted.pipelines:
         problems.append(
             "no RetrievalPipeline is among the given files; add one, as in examples/quickstart/pipeline.yaml"
@@ -57,53 +76,66 @@ def accept(manifests: Manifests) -> Accepted:
     return accepted
 
 
-def _beyond_the_schema(accepted: Accepted) -> Iterator[tuple[Manifest, Violation]]:
-    manifests = accepted.manifests
-    for manifest in manifests.of_kind("KnowledgeBase"):
-        for violation in _knowledge_base(accepted.knowledge_bases[manifest.name], manifests):
-            yield manifest, violation
-    for manifest in manifests.of_kind("RetrievalPipeline"):
-        for violation in _pipeline(accepted.pipelines[manifest.name], manifests):
-            yield manifest, violation
-    for manifest in manifests.of_kind("RoutingPolicy"):
-        policy = RoutingPolicySpec.model_validate(manifest.body["spec"])
-        if manifests.find("RetrievalPipeline", policy.pipeline.name) is None:
-            yield manifest, _missing("spec.pipeline.name", "RetrievalPipeline", policy.pipeline.name)
+def _beyond_the_schema(accepted: Accepted, claims: Mapping[str, Path]) -> _Found:
+    objects = accepted.manifests.objects
+    for name, knowledge_base in accepted.knowledge_bases.items():
+        for violation in (*knowledge_base_violations(knowledge_base), *_claim_violations(knowledge_base, claims)):
+            yield objects["KnowledgeBase", name], violation
+    for name, pipeline in accepted.pipelines.items():
+        for violation in pipeline_violations(pipeline):
+            yield objects["RetrievalPipeline", name], violation
+    for name, policy in accepted.policies.items():
+        # Which releases there will be is not known here: whatever a pin or a rule names may come to be one.
+        named = {pin.release for pin in policy.pins} | {rule.serve for rule in policy.rules}
+        for violation in policy_violations(policy, releases=named):
+            yield objects["RoutingPolicy", name], violation
+    yield from _reference_violations(accepted)
 
 
-def _knowledge_base(spec: KnowledgeBaseSpec, manifests: Manifests) -> Iterator[Violation]:
-    yield from knowledge_base_violations(spec)
+def _reference_violations(accepted: Accepted) -> _Found:
+    held: dict[str, Manifest] = {}
+    for owner, path, kind, name in _references(accepted):
+        manifest = accepted.manifests.find(kind, name)
+        if manifest is None:
+            yield owner, Violation(path, f"{kind} {name!r} is not among the given files: add it or correct the name")
+        elif kind in ("ConfigMap", "Secret"):
+            held[str(manifest)] = manifest
+            yield from ((owner, violation) for violation in _proxy_secret_violations(path, manifest))
+    for manifest in held.values():
+        yield from ((manifest, violation) for violation in entry_violations(manifest))
+
+
+def _references(accepted: Accepted) -> Iterator[tuple[Manifest, str, str, str]]:
+    """Yield owner, field, kind and name of every reference between objects."""
+    objects = accepted.manifests.objects
+    for name, knowledge_base in accepted.knowledge_bases.items():
+        for source in knowledge_base.sources:
+            if source.from_.config_map is not None:
+                path = f"spec.sources[{source.name}].from.configMap.name"
+                yield objects["KnowledgeBase", name], path, "ConfigMap", source.from_.config_map.name
+    for name, pipeline in accepted.pipelines.items():
+        owner = objects["RetrievalPipeline", name]
+        for reference in pipeline.knowledge_bases:
+            yield owner, "spec.knowledgeBases", "KnowledgeBase", reference.name
+        if pipeline.auth.api_keys is not None:
+            yield owner, "spec.auth.apiKeys.secretRef.name", "Secret", pipeline.auth.api_keys.secret_ref.name
+        if pipeline.auth.trusted_headers is not None:
+            yield owner, _PROXY_SECRET_PATH, "Secret", pipeline.auth.trusted_headers.secret_ref.name
+    for name, policy in accepted.policies.items():
+        yield objects["RoutingPolicy", name], "spec.pipeline.name", "RetrievalPipeline", policy.pipeline.name
+
+
+def _proxy_secret_violations(path: str, secret: Manifest) -> Iterator[Violation]:
+    if path == _PROXY_SECRET_PATH and "secret" not in entry_names(secret):
+        yield Violation(path, f"Secret {secret.name!r} has no entry 'secret': add it under stringData")
+
+
+def _claim_violations(spec: KnowledgeBaseSpec, claims: Mapping[str, Path]) -> Iterator[Violation]:
     for source in spec.sources:
-        config_map = source.from_.config_map
-        if config_map is not None and manifests.find("ConfigMap", config_map.name) is None:
-            yield _missing(f"spec.sources[{source.name}].from.configMap.name", "ConfigMap", config_map.name)
-
-
-def _pipeline(spec: RetrievalPipelineSpec, manifests: Manifests) -> Iterator[Violation]:
-    yield from pipeline_violations(spec)
-    for reference in spec.knowledge_bases:
-        if manifests.find("KnowledgeBase", reference.name) is None:
-            yield _missing("spec.knowledgeBases", "KnowledgeBase", reference.name)
-    for member, source in (("apiKeys", spec.auth.api_keys), ("trustedHeaders", spec.auth.trusted_headers)):
-        if source is None:
+        if source.from_.volume is None:
             continue
-        path = f"spec.auth.{member}.secretRef.name"
-        secret = manifests.find("Secret", source.secret_ref.name)
-        if secret is None:
-            yield _missing(path, "Secret", source.secret_ref.name)
-        elif member == "trustedHeaders" and not _has_entry(secret, "secret"):
-            yield Violation(path, f"Secret {source.secret_ref.name!r} has no entry 'secret': add it under stringData")
-
-
-def _has_entry(manifest: Manifest, key: str) -> bool:
-    sections = (manifest.body.get(member) for member in ("data", "stringData"))
-    return any(isinstance(section, dict) and key in section for section in sections)
-
-
-def _missing(path: str, kind: str, name: str) -> Violation:
-    return Violation(path, f"{kind} {name!r} is not among the given files: add its manifest or correct the name")
-
-
-def _remarks(manifests: Manifests) -> Iterator[str]:
-    for manifest in manifests.of_kind("RoutingPolicy"):
-        yield f"{manifest}: is checked but not obeyed here; one release serves everybody"
+        path, claim = f"spec.sources[{source.name}].from.volume.claimName", source.from_.volume.claim_name
+        if claim not in claims:
+            yield Violation(path, f"claim {claim!r} has no folder here: add --volume {claim}=PATH")
+        elif not claims[claim].is_dir():
+            yield Violation(path, f"--volume {claim}={claims[claim]} is not a folder: correct the path")

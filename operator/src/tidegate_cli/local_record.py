@@ -2,9 +2,13 @@
 
 The language of a knowledge base is decided once from its documents, and versions of a routing
 table only grow. The record is one JSON file, replaced atomically; a folder written by another
-version of the format is refused, never guessed at.
+version of the format is refused, never guessed at. One process at a time holds the folder.
 """
 
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pydantic import Field, ValidationError
@@ -13,6 +17,10 @@ from tidegate_api.model import Model
 from tidegate_api.shape import Language
 
 FORMAT = "tidegate-local/1"
+RECORD = "local.json"
+# There is one namespace here; it is part of what is rendered and hashed.
+NAMESPACE = "local"
+_LOCK = "lock"
 
 
 class StateFolderError(Exception):
@@ -27,20 +35,49 @@ class LocalRecord(Model):
     table_versions: dict[str, int] = Field(default_factory=dict, description="by pipeline")
 
 
-def open_state_folder(folder: Path) -> LocalRecord:
-    """Return the record in `folder`, which is made when it does not exist.
+@contextmanager
+def claimed_state_folder(folder: Path) -> Iterator[LocalRecord]:
+    """Hold `folder`, which is made when it does not exist, and yield the record in it.
 
     Raises:
-        StateFolderError: the folder holds something else, or another version's state.
+        StateFolderError: it holds something else or another version's state, or another process holds it.
     """
-    path = folder / "local.json"
-    if not path.is_file():
-        if folder.is_dir() and any(folder.iterdir()):
-            raise StateFolderError(f"{folder}: is not empty and not a state folder; choose another with --state")
+    try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / ".gitignore").write_text("*\n")
+        _refuse_foreign(folder)
+        # The kernel lets go of the lock when this process ends, however it ends.
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    except FileExistsError as error:
+        raise StateFolderError(f"{folder}: is a file; choose a folder with --state") from error
+    except OSError as error:
+        raise StateFolderError(f"{folder}: {error.strerror}; choose another folder with --state") from error
+    try:
+        _lock(lock, folder)
+        yield _record(folder)
+    finally:
+        os.close(lock)
+
+
+def _lock(lock: int, folder: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise StateFolderError(
+            f"{folder}: is in use by another `tidegate local`; stop that one, or choose another folder with --state"
+        ) from error
+
+
+def _refuse_foreign(folder: Path) -> None:
+    found = {entry.name for entry in folder.iterdir()} - {_LOCK, _new(folder / RECORD).name}
+    if found and RECORD not in found:
+        raise StateFolderError(f"{folder}: is not empty and not a state folder; choose another with --state")
+
+
+def _record(folder: Path) -> LocalRecord:
+    path = folder / RECORD
+    if not path.is_file():
         write_record(folder, LocalRecord())
-        return LocalRecord()
+        replace_text(folder / ".gitignore", "*\n")
     try:
         record = LocalRecord.model_validate_json(path.read_bytes())
     except ValidationError as error:
@@ -55,7 +92,7 @@ def open_state_folder(folder: Path) -> LocalRecord:
 
 def write_record(folder: Path, record: LocalRecord) -> None:
     """Replace the record in `folder`."""
-    replace_text(folder / "local.json", record.model_dump_json(by_alias=True, indent=1))
+    replace_text(folder / RECORD, record.model_dump_json(by_alias=True, indent=1))
 
 
 def replace_text(path: Path, text: str) -> bool:
@@ -63,7 +100,11 @@ def replace_text(path: Path, text: str) -> bool:
     if path.is_file() and path.read_text() == text:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    replacement = path.with_name(f".{path.name}.new")
+    replacement = _new(path)
     replacement.write_text(text)
     replacement.replace(path)
     return True
+
+
+def _new(path: Path) -> Path:
+    return path.with_name(f".{path.name}.new")

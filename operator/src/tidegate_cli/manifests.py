@@ -13,6 +13,7 @@ import yaml
 
 API_VERSION = "tidegate.dev/v1alpha1"
 OUR_KINDS = ("KnowledgeBase", "RetrievalPipeline", "RoutingPolicy")
+READ_KINDS = frozenset({*OUR_KINDS, "ConfigMap", "Secret"})
 SHOWN_CHARACTERS = 63
 FILE_BYTES_MAX = 8 * 1024 * 1024
 
@@ -60,7 +61,7 @@ def manifest_files(paths: Iterable[Path]) -> list[Path]:
     problems = []
     for path in paths:
         if path.is_dir():
-            found = sorted(file for pattern in ("*.yaml", "*.yml") for file in path.rglob(pattern))
+            found = sorted(file for pattern in ("*.yaml", "*.yml") for file in path.rglob(pattern) if not file.is_dir())
             if not found:
                 problems.append(f"{path}: holds no .yaml file; name the folder with your manifests")
             files.extend(found)
@@ -105,6 +106,8 @@ def _documents(file: Path) -> Iterator[Manifest]:
             )
         kind, metadata = body.get("kind"), body.get("metadata")
         name = metadata.get("name") if isinstance(metadata, dict) else None
+        if isinstance(kind, str) and kind not in READ_KINDS:
+            continue
         if not isinstance(kind, str) or not isinstance(name, str):
             raise ManifestError([f"{where}: kind and metadata.name are missing or not text; every manifest needs both"])
         if kind in OUR_KINDS and body.get("apiVersion") != API_VERSION:
@@ -122,16 +125,18 @@ def _parsed(file: Path) -> list[object]:
             )
         return list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
     except OSError as error:
-        raise ManifestError([f"{file}: cannot be read: {error.strerror}"]) from error
+        raise ManifestError([f"{file}: cannot be read: {error.strerror}; mend or remove it"]) from error
     except UnicodeDecodeError as error:
         raise ManifestError(
             [f"{file}: is not UTF-8 at byte {error.start}; convert it, for example with iconv"]
         ) from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that does not exist
         raise ManifestError([f"{file}: is not YAML: {_one_line(error)}"]) from error
+    except RecursionError as error:
+        raise ManifestError([f"{file}: is nested too deeply; a manifest is not"]) from error
 
 
-def _one_line(error: yaml.YAMLError) -> str:
+def _one_line(error: yaml.YAMLError | ValueError) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
         return f"{error.problem} at line {mark.line + 1}, column {mark.column + 1}"

@@ -35,7 +35,7 @@ class Reporter:
         """Show that `done` of `total` documents of revision `name` are indexed."""
         if name not in self._started:
             self._started[name] = time.monotonic()
-            self.say(f"{name}: building, {total} documents")
+            self.say(f"{name}: building, {total} documents" + (f", {done} of them are done already" if done else ""))
         if not self._console.is_terminal:
             return
         if name not in self._tasks:
@@ -45,14 +45,21 @@ class Reporter:
 
     def built(self, name: str, *, documents: int, chunks: int) -> None:
         """Show that revision `name` is complete."""
+        took = f" in {time.monotonic() - self._started[name]:.1f} s" if name in self._started else ""
+        self.not_building(name)
+        self.say(f"{name}: {documents} documents, {chunks} chunks, ready{took}")
+
+    def not_building(self, name: str) -> None:
+        """Take the bar of revision `name` away, if it has one."""
+        self._started.pop(name, None)
         task = self._tasks.pop(name, None)
-        if task is not None:
-            self._progress.remove_task(task)
+        if task is None:
+            return
+        self._progress.remove_task(task)
         if not self._tasks:
             self._progress.stop()
-        took = f" in {time.monotonic() - self._started.pop(name):.1f} s" if name in self._started else ""
-        self.say(f"{name}: {documents} documents, {chunks} chunks, ready{took}")
 
     def close(self) -> None:
         """Leave the terminal as it was."""
-        self._progress.stop()
+        for name in list(self._started):
+            self.not_building(name)

@@ -1,6 +1,6 @@
 """`tidegate`: serve YAML without a cluster, ask a pipeline, print the CRDs.
 
-Exit codes: 0 ok, 1 refused or failed, 2 usage, 3 timed out. Planes are imported only by the
+Exit codes: 0 ok, 1 refused or failed, 2 usage, 3 timed out, 130 interrupted. Planes are imported only by the
 command that needs them, so that `tidegate --help` is quick and needs no extra.
 """
 
@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-OK, FAILED, USAGE = 0, 1, 2
+OK, FAILED, INTERRUPTED = 0, 1, 130
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -22,6 +22,8 @@ def main(arguments: list[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         print(f"tidegate {options.command} needs {error.name}: pip install 'tidegate[local]'", file=sys.stderr)
         return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -108,9 +110,9 @@ def _volume(text: str) -> tuple[str, Path]:
 
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT, for example 127.0.0.1:8080")
-    return host, int(port)
+    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 if __name__ == "__main__":

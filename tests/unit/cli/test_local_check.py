@@ -25,13 +25,17 @@ def pipeline(**spec: object) -> dict:
     return {"apiVersion": API, "kind": "RetrievalPipeline", "metadata": {"name": "docs"}, "spec": body}
 
 
-def policy(pipeline_name: str = "docs") -> dict:
+def policy(pipeline_name: str = "docs", **spec: object) -> dict:
     return {
         "apiVersion": API,
         "kind": "RoutingPolicy",
         "metadata": {"name": "docs"},
-        "spec": {"pipeline": {"name": pipeline_name}},
+        "spec": {"pipeline": {"name": pipeline_name}, **spec},
     }
+
+
+def volume(claim: str) -> dict:
+    return {"name": "files", "from": {"volume": {"claimName": claim}}}
 
 
 DOCUMENTS = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "docs"}, "data": {"a.md": "# A"}}
@@ -49,12 +53,12 @@ def manifests(*bodies: dict) -> Manifests:
 
 
 def test_a_complete_set_is_accepted_and_a_policy_is_remarked_on() -> None:
-    accepted = accept(manifests(DOCUMENTS, knowledge_base(), pipeline(), policy()))
+    accepted = accept(manifests(DOCUMENTS, knowledge_base(), pipeline(), policy()), {})
     assert list(accepted.knowledge_bases) == ["docs"]
     assert list(accepted.pipelines) == ["docs"]
-    assert accepted.remarks == (
+    assert accepted.remarks() == [
         "m.yaml: RoutingPolicy docs: is checked but not obeyed here; one release serves everybody",
-    )
+    ]
 
 
 @pytest.mark.parametrize(
@@ -86,6 +90,18 @@ def test_a_complete_set_is_accepted_and_a_policy_is_remarked_on() -> None:
             [DOCUMENTS, knowledge_base(), pipeline(), policy("other")],
             "spec.pipeline.name: RetrievalPipeline 'other' is not among",
         ),
+        (
+            [knowledge_base(sources=[volume("docs")]), pipeline()],
+            "spec.sources[files].from.volume.claimName: claim 'docs' has no folder here: add --volume docs=PATH",
+        ),
+        (
+            [knowledge_base(sources=[volume("gone")]), pipeline()],
+            "spec.sources[files].from.volume.claimName: --volume gone=nowhere is not a folder: correct the path",
+        ),
+        (
+            [DOCUMENTS, knowledge_base(), pipeline(), policy(pins=[{"tenants": ["a"], "release": "stable"}] * 2)],
+            "spec.pins",
+        ),
         ([DOCUMENTS, knowledge_base()], "no RetrievalPipeline is among the given files"),
         (
             [DOCUMENTS, knowledge_base(), pipeline(nodes=[{"name": "a", "type": "fuse", "inputs": ["a"]}], output="a")],
@@ -95,12 +111,32 @@ def test_a_complete_set_is_accepted_and_a_policy_is_remarked_on() -> None:
 )
 def test_a_mistake_is_named_with_field_value_and_next_step(bodies: list[dict], message: str) -> None:
     with pytest.raises(ManifestError) as caught:
-        accept(manifests(*bodies))
+        accept(manifests(*bodies), {"gone": Path("nowhere")})
     assert any(message in problem for problem in caught.value.problems), caught.value.problems
     assert all(len(problem) < 400 for problem in caught.value.problems)
 
 
 def test_every_mistake_is_named_in_one_run() -> None:
     with pytest.raises(ManifestError) as caught:
-        accept(manifests(knowledge_base(embedding={"model": "gpt"}), pipeline(knowledgeBases=[{"name": "other"}])))
+        accept(manifests(knowledge_base(embedding={"model": "gpt"}), pipeline(knowledgeBases=[{"name": "other"}])), {})
     assert len(caught.value.problems) == 3
+
+
+def test_a_mistake_in_what_two_sources_share_is_named_once() -> None:
+    sources = [{"name": name, "from": {"configMap": {"name": "docs"}}} for name in ("one", "two")]
+    broken = {**DOCUMENTS, "data": {"a.md": 1}}
+    with pytest.raises(ManifestError) as caught:
+        accept(manifests(broken, knowledge_base(sources=sources), pipeline()), {})
+    assert caught.value.problems == ["m.yaml: ConfigMap docs: data.a.md: is a int: quote it to make it text"]
+
+
+def test_the_sync_annotation_is_the_token_that_asks_for_a_look(tmp_path: Path) -> None:
+    asked = knowledge_base()
+    asked["metadata"]["annotations"] = {"tidegate.dev/sync": 7}
+    assert accept(manifests(DOCUMENTS, asked, pipeline()), {}).sync_token("docs") == "7"
+    assert accept(manifests(DOCUMENTS, knowledge_base(), pipeline()), {}).sync_token("docs") == ""
+
+
+def test_a_claim_is_accepted_with_a_folder_for_it(tmp_path: Path) -> None:
+    files = knowledge_base(sources=[volume("docs")])
+    assert list(accept(manifests(files, pipeline()), {"docs": tmp_path}).knowledge_bases) == ["docs"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_cli.local_files import LocalFiles, MissingReferenceError
+from tidegate_cli.local_files import LocalFiles, entry_violations
 from tidegate_cli.manifests import Manifest, Manifests
 
 
@@ -51,24 +51,23 @@ def test_a_claim_is_the_folder_that_was_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "message"),
+    ("body", "messages"),
     [
-        (config_map(data={"../x": "y"}), "cannot be the name of an entry"),
-        (config_map(data={"port": 80}), "quote it to make it text"),
-        (config_map(data=["a"]), "not a mapping"),
-        (config_map(binaryData={"a": "not base64!"}), "is not base64"),
+        (config_map(data={"a.md": "one"}, binaryData={"b": "YQ==", "c": "YW\nJj\n"}), []),
+        (config_map(), []),
+        (config_map(data={"../x": "y", "..": "z", 1: "w"}), ["cannot be the name of an entry"] * 3),
+        (config_map(data={"port": 80}), ["data.port: is a int: quote it to make it text"]),
+        (config_map(data=["a"]), ["data: is a list: write a mapping"]),
+        (config_map(binaryData={"a": "not base64!"}), ["binaryData.a: is not base64: encode it"]),
+        (
+            {"kind": "Secret", "metadata": {"name": "docs"}, "data": {"a": "hunter2!"}, "stringData": {"b": 1234}},
+            ["stringData.b: is a int", "data.a: is not base64: encode it, or put plain text under stringData"],
+        ),
     ],
 )
-def test_entries_that_kubernetes_would_refuse_are_named(tmp_path: Path, body: dict, message: str) -> None:
-    with pytest.raises(MissingReferenceError, match=message):
-        files(tmp_path, body).config_map("docs")
-
-
-def test_missing_objects_are_named_with_the_next_step(tmp_path: Path) -> None:
-    empty = files(tmp_path, claims={"gone": tmp_path / "gone"})
-    with pytest.raises(MissingReferenceError, match="Secret 'keys' is not among the given files; add its manifest"):
-        empty.secret("keys")
-    with pytest.raises(MissingReferenceError, match="--volume docs=PATH"):
-        empty.claim("docs")
-    with pytest.raises(MissingReferenceError, match="is not a folder"):
-        empty.claim("gone")
+def test_entries_that_kubernetes_would_refuse_are_named_and_never_shown(body: dict, messages: list[str]) -> None:
+    found = [str(each) for each in entry_violations(Manifest(Path("m.yaml"), body["kind"], "docs", body))]
+    assert len(found) == len(messages)
+    assert all(message in each for message, each in zip(messages, found, strict=True)), found
+    assert "hunter2" not in str(found)
+    assert "1234" not in str(found)

@@ -4,26 +4,54 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_cli.local_record import LocalRecord, StateFolderError, open_state_folder, replace_text, write_record
+from tidegate_cli.local_record import LocalRecord, StateFolderError, claimed_state_folder, replace_text, write_record
 
 
 def test_a_new_folder_is_made_and_kept_out_of_git(tmp_path: Path) -> None:
-    assert open_state_folder(tmp_path / "state") == LocalRecord()
+    with claimed_state_folder(tmp_path / "state") as record:
+        assert record == LocalRecord()
     assert (tmp_path / "state" / ".gitignore").read_text() == "*\n"
 
 
 def test_decisions_survive(tmp_path: Path) -> None:
-    record = open_state_folder(tmp_path / "state").model_copy(
-        update={"languages": {"docs": "zh"}, "table_versions": {"docs": 7}}
-    )
-    write_record(tmp_path / "state", record)
-    assert open_state_folder(tmp_path / "state") == record
+    with claimed_state_folder(tmp_path) as record:
+        changed = record.model_copy(update={"languages": {"docs": "zh"}, "table_versions": {"docs": 7}})
+        write_record(tmp_path, changed)
+    with claimed_state_folder(tmp_path) as record:
+        assert record == changed
 
 
-def test_a_folder_that_is_somebody_elses_is_refused(tmp_path: Path) -> None:
+def test_a_folder_is_held_by_one_at_a_time(tmp_path: Path) -> None:
+    with (
+        claimed_state_folder(tmp_path),
+        pytest.raises(StateFolderError, match="in use by another `tidegate local`"),
+        claimed_state_folder(tmp_path),
+    ):
+        pass
+    with claimed_state_folder(tmp_path):
+        pass
+
+
+def test_a_kill_while_the_folder_is_made_does_not_spoil_it(tmp_path: Path) -> None:
+    (tmp_path / "lock").touch()
+    (tmp_path / ".local.json.new").write_text("{")
+    with claimed_state_folder(tmp_path) as record:
+        assert record == LocalRecord()
+
+
+def test_a_folder_that_is_somebody_elses_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(StateFolderError, match="not a state folder; choose another with --state"):
-        open_state_folder(tmp_path)
+        _open(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_what_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StateFolderError, match="is a file; choose a folder"):
+        _open(tmp_path / "file")
+    with pytest.raises(StateFolderError, match="Not a directory; choose another folder"):
+        _open(tmp_path / "file" / "below")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +65,12 @@ def test_a_folder_that_is_somebody_elses_is_refused(tmp_path: Path) -> None:
 def test_another_version_or_damage_is_refused_with_the_way_out(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "local.json").write_text(content)
     with pytest.raises(StateFolderError, match=f"{message}.*remove"):
-        open_state_folder(tmp_path)
+        _open(tmp_path)
+
+
+def _open(folder: Path) -> None:
+    with claimed_state_folder(folder):
+        pass
 
 
 def test_equal_text_is_not_written_again(tmp_path: Path) -> None:

@@ -17,10 +17,13 @@ spec: {sources: [{name: docs, from: {configMap: {name: docs}}}]}
 def test_reads_files_and_folders_and_passes_other_kinds_over(tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "kb.yaml").write_text(KNOWLEDGE_BASE)
-    (tmp_path / "rest.yml").write_text("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n---\n---\n")
+    (tmp_path / "rest.yml").write_text(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n---\n---\nkind: Kustomization\n"
+    )
+    (tmp_path / "folder.yaml").mkdir()
     manifests = read_manifests([tmp_path])
     assert [manifest.name for manifest in manifests.of_kind("KnowledgeBase")] == ["docs"]
-    assert manifests.find("Deployment", "web") is not None
+    assert list(manifests.objects) == [("KnowledgeBase", "docs")]
     assert manifests.find("KnowledgeBase", "other") is None
 
 
@@ -33,6 +36,8 @@ def test_a_file_named_twice_is_read_once(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("kind: [", "is not YAML: .* at line 1"),
+        ("a: " + "[" * 5000, "is nested too deeply"),
+        ("kind: ConfigMap\nmetadata: {name: x}\ndata: {a: 2024-99-99}\n", "is not YAML: month must be in 1..12"),
         ("- a\n- b\n", "document 1: is a list, not an object"),
         ("kind: KnowledgeBase\n", "metadata.name are missing"),
         ("apiVersion: tidegate.dev/v9\nkind: KnowledgeBase\nmetadata: {name: x}\n", "use tidegate.dev/v1alpha1"),
