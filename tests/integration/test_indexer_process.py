@@ -15,7 +15,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -173,17 +173,16 @@ def text_of(source: random.Random, *, words: int = 60) -> str:
     return f"# {source.choice(VOCABULARY)}\n\n" + "\n\n".join(paragraphs) + "\n"
 
 
-def fill(folder: Path, count: int, source: random.Random) -> None:
-    for number in range(count):
+def fill(folder: Path, numbers: Iterable[int], source: random.Random) -> None:
+    for number in numbers:
         (folder / f"{number:04}.md").write_text(text_of(source))
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_build_killed_twenty_times_ends_equal_to_a_fresh_one(indexer: Indexer) -> None:
     seed = time.time_ns()
     chance = random.Random(seed)
-    fill(indexer.folder / "docs", 1000, chance)
     indexer.configure()
     (name,) = [revision.name for revision in indexer.config.revisions]
     manifest = indexer.root / name / "manifest.json"
@@ -192,19 +191,20 @@ def test_a_build_killed_twenty_times_ends_equal_to_a_fresh_one(indexer: Indexer)
     def written_at() -> int:
         return manifest.stat().st_mtime_ns if manifest.exists() else 0
 
-    for _ in range(20):
+    for kill in range(20):
+        fill(indexer.folder / "docs", range(80 * kill, 80 * kill + 80), chance)  # more than one batch can take
         before = written_at()
         indexer.start()
-        # From the first commit of this process on, any moment will do.
+        # From the first write of this process on, any moment will do.
         wait_for(lambda: written_at() != before, what=indexer.said)  # noqa: B023 - called before the next round
-        time.sleep(chance.uniform(0, 0.15))
+        time.sleep(chance.uniform(0, 0.3))
         indexer.kill()
         progress.append(json.loads(manifest.read_bytes())["contentGeneration"])
     indexer.start()
 
     state = indexer.settle()
 
-    assert (state.revisions[0].documents, state.sync.failed) == (1000, 0)
+    assert (state.revisions[0].documents, state.sync.failed) == (1600, 0)
     assert progress == sorted(progress)
     indexer.assert_equal_to_a_fresh_build(hint=f"seed {seed}")
 
@@ -283,11 +283,11 @@ class Edits:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_random_edits_with_kills_end_equal_to_a_fresh_build(indexer: Indexer) -> None:
     seed = time.time_ns()
     chance = random.Random(seed)
-    fill(indexer.folder / "docs", 150, chance)
+    fill(indexer.folder / "docs", range(150), chance)
     edits = Edits(indexer, chance)
     indexer.configure()
     for round_number in range(24):
@@ -311,7 +311,7 @@ def test_random_edits_with_kills_end_equal_to_a_fresh_build(indexer: Indexer) ->
 
 
 def test_an_edit_is_seen_in_seconds_when_the_sources_are_watched(indexer: Indexer) -> None:
-    fill(indexer.folder / "docs", 3, random.Random(1))
+    fill(indexer.folder / "docs", range(3), random.Random(1))
     indexer.configure()
     indexer.start("--watch")
     indexer.settle()
@@ -400,7 +400,7 @@ def small_volume(indexer: Indexer) -> Iterator[Path]:
 
 
 def test_a_full_volume_pauses_the_build_and_more_room_ends_the_pause(indexer: Indexer, small_volume: Path) -> None:
-    fill(indexer.folder / "docs", 1500, random.Random(2))
+    fill(indexer.folder / "docs", range(1500), random.Random(2))
     indexer.configure()
     indexer.start()
 
