@@ -87,3 +87,11 @@ def _succeeds(command: str) -> bool:
     except CommandError:
         return False
     return True
+
+
+@pytest.fixture(scope="session")
+def operator(cluster: Cluster, images: Mapping[str, str]) -> Cluster:
+    """Install the chart with the images of this tree, and return the cluster that it runs in."""
+    assert images
+    run(SCRIPTS / "deploy.sh", timeout_seconds=IMAGES_SECONDS, path=cluster.path)
+    return cluster

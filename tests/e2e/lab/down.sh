@@ -30,16 +30,15 @@ for dir in "$RUN"/n[0-9]*; do
     poll 5 test ! -d "/proc/$pid"
   fi
   ip link del "$LAB_NAME-n$n" 2>/dev/null
-  ip route del "10.244.$n.0/24" 2>/dev/null
   for group in /sys/fs/cgroup/*/tidegate-lab/"$LAB_NAME/n$n"; do
     [ ! -d "$group" ] || find "$group" -depth -type d -exec rmdir {} + 2>/dev/null
   done
 done
-ip route del "$SERVICE_NET" via "$LAB_NET.11" 2>/dev/null
-ip link del "$BRIDGE" 2>/dev/null
 
-# Mount points of nodes. Only with the cluster that had nodes: there is one at a time, and removing a folder
-# that is a mount point in another namespace takes the mount away there.
+ip link del "$BRIDGE" 2>/dev/null       # and with it the routes to pods and Services
+
+# Mount points that every cluster with nodes uses. There is one at a time, and ending a control plane beside it
+# must leave them: removing a folder that is a mount point in another namespace takes the mount away there.
 if [ "$had_nodes" ]; then
   rmdir /sys/fs/cgroup/*/tidegate-lab/"$LAB_NAME" /sys/fs/cgroup/*/tidegate-lab \
     /var/lib/kubelet /run/containerd /run/netns /var/log/pods /var/log/containers 2>/dev/null
