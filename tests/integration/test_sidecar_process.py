@@ -316,6 +316,7 @@ async def test_two_hundred_parallel_requests_of_twenty_tenants_never_meet(tmp_pa
             *(sidecar.ask(f"token-{n}", authorization=f"Bearer key-{n % 20}") for n in range(200))
         )
         for n, answer in enumerate(answers):
+            assert answer.status == 200, answer.document
             assert answer.document["results"] == [{"content": f"token-{n}", "tenant": f"tenant-{n % 20}"}]
         assert len({answer.document["query_id"] for answer in answers}) == 200
 

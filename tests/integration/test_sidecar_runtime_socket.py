@@ -152,6 +152,29 @@ async def test_a_runtime_that_is_not_there_is_told(path):
     assert error.retry_after_seconds == 1
 
 
+def test_a_runtime_that_is_slow_to_accept_is_waited_for_until_the_deadline(path):
+    """On uvloop, which production uses; asyncio's own loop takes a full queue for a connection."""
+
+    async def play() -> None:
+        with socketlib.socket(socketlib.AF_UNIX) as listener:
+            listener.bind(str(path))
+            listener.listen(0)
+            socket = RuntimeSocket(str(path))
+            waiting = [Asked(socket, seconds=20) for _ in range(4)]
+            late = Asked(socket, seconds=0.2)
+            assert (await late.error()).code is ErrorCode.DEADLINE_EXCEEDED
+            taken = [(await asyncio.to_thread(listener.accept))[0] for _ in waiting]
+            for connection in taken:
+                await asyncio.to_thread(connection.recv, 65_536)
+                connection.sendall(reply({"a": 1}))
+            assert [(await each.reply()).status for each in waiting] == [200] * 4
+            for connection in taken:
+                connection.close()
+            socket.close()
+
+    uvloop.run(play())
+
+
 async def test_a_passed_deadline_closes_the_connection_so_that_the_runtime_stops(path):
     async with PlayedRuntime(path, play=hang).listening() as runtime:
         socket = RuntimeSocket(str(path))

@@ -19,6 +19,7 @@ from tidegate_sidecar.errors import RequestError
 from tidegate_sidecar.ports import Done, RuntimeReply
 
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
+BUSY_SECONDS = 0.005
 
 
 class SocketExchange:
@@ -252,8 +253,14 @@ class ConnectionPool:
 
     async def _connect(self, deadline: float) -> RuntimeConnection:
         async with asyncio.timeout_at(deadline):
-            _, connection = await self._dial(lambda: RuntimeConnection(self))
-        return connection
+            while True:
+                try:
+                    _, connection = await self._dial(lambda: RuntimeConnection(self))
+                except BlockingIOError:
+                    # A Unix socket whose queue of callers is full: the runtime is busy, not gone.
+                    await asyncio.sleep(BUSY_SECONDS)
+                else:
+                    return connection
 
 
 def _connected(exchange: SocketExchange, connector: "asyncio.Task[RuntimeConnection]") -> None:
