@@ -103,7 +103,7 @@ class PlayedRuntime:
                 self.phases.setdefault(call.body["name"], self.opens_as)
                 writer.write(reply({}, status="202 Accepted"))
             case "POST /v1/close":
-                self.phases.pop(call.body["name"], None)
+                self.phases.pop(call.body["release"], None)
                 writer.write(reply({}, status="202 Accepted"))
             case _:
                 releases = [{"name": name, "phase": phase} for name, phase in self.phases.items()]

@@ -120,6 +120,12 @@ class SearchRequest(Wire):
     explain: bool = Field(default=False, description="caller holds scope `explain`: raw leg scores may be shown")
 
 
+class CloseRequest(Wire):
+    """Sidecar -> runtime, `POST /v1/close`: nothing will be asked of this release any more."""
+
+    release: str
+
+
 class Location(Wire):
     """Where the chunk stands in the original: character offsets, end exclusive."""
 

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 
 import orjson
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from tidegate_api.config import ReleaseConfig, RuntimeState
-from tidegate_api.wire import HEADER_DEGRADED, HEADER_RESULTS, STATUS_OF_CODE, ErrorCode, SearchRequest
+from tidegate_api.wire import HEADER_DEGRADED, HEADER_RESULTS, STATUS_OF_CODE, CloseRequest, ErrorCode, SearchRequest
 from tidegate_runtime.dataplane import DataPlane
 from tidegate_runtime.errors import RuntimePlaneError
 from tidegate_runtime.metrics import SearchMetrics
@@ -22,14 +22,6 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _logger = logging.getLogger(__name__)
 _MAX_BODY_BYTES = 4 << 20
-
-
-class CloseRequest(BaseModel):
-    """Body of `POST /v1/close`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    release: str
 
 
 class Endpoints:

@@ -95,7 +95,7 @@ class ReleaseKeeper:
             await self._open(release)
         for name in to_close:
             if self._refused.pop(name, None) is None:
-                await self._runtime.close(name)
+                await self._close(name)
         return bool(to_open or to_close)
 
     async def _open(self, release: ReleaseConfig) -> None:
@@ -105,6 +105,13 @@ class ReleaseKeeper:
             await self._runtime.open(release)
         except RequestError as error:
             self._refused[release.name] = ReleaseState(name=release.name, phase="Failed", message=error.message)
+
+    async def _close(self, name: str) -> None:
+        """Let go of one release; one that stays costs memory, not answers."""
+        try:
+            await self._runtime.close(name)
+        except RequestError as error:
+            logger.warning("release not closed", extra={"release": name, "reason": error.message})
 
     def _retry_is_due(self) -> bool:
         now = asyncio.get_running_loop().time()

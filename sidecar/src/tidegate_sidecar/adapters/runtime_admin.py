@@ -2,11 +2,10 @@
 
 import asyncio
 
-import orjson
 from pydantic import ValidationError
 
 from tidegate_api.config import ReleaseConfig, RuntimeState
-from tidegate_api.wire import ErrorCode
+from tidegate_api.wire import CloseRequest, ErrorCode
 from tidegate_sidecar.adapters.runtime_socket import RuntimeSocket, deadline_passed
 from tidegate_sidecar.errors import RequestError
 from tidegate_sidecar.ports import RuntimeReply
@@ -30,7 +29,7 @@ class SocketRuntimeAdmin:
 
     async def close(self, release: str) -> None:
         """Ask for a release to be dropped."""
-        await self._call(b"POST /v1/close", orjson.dumps({"name": release}))
+        await self._call(b"POST /v1/close", CloseRequest(release=release).model_dump_json().encode())
 
     async def state(self) -> RuntimeState:
         """Return what the runtime holds."""
