@@ -77,6 +77,18 @@ async def test_one_that_fails_again_and_again_is_told_once_with_its_last_lines(
     assert said == [f"docs-runtime ended with code 3 and is started again; last lines of {log}:\n  {tmp_path}"]
 
 
+async def test_one_that_does_not_end_when_asked_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "deaf.py").write_text(f"import signal\nsignal.signal(15, signal.SIG_IGN)\n{SLEEPER}")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"))
+    tree = ProcessTree(say=lambda _: None)
+    pid_file = tmp_path / "pid"
+    await tree.keep(Command("docs-indexer", "deaf", (str(pid_file),), tmp_path, tmp_path / "log", stop_seconds=0.1))
+    pid = await pid_in(pid_file)
+    await tree.stop()
+    assert not alive(pid)
+
+
 async def test_one_that_cannot_be_started_is_tried_again(tmp_path: Path, module: str) -> None:
     said: list[str] = []
     tree = ProcessTree(say=said.append)

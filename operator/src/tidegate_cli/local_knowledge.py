@@ -22,6 +22,8 @@ from tidegate_cli.progress import Reporter
 from tidegate_operator.core.desired import indexer_config, revision_shape
 
 STATE_SECONDS = 2.0
+# An indexer ends after the batch in hand, which may take long; killed, it loses that batch and nothing else.
+INDEXER_STOP_SECONDS = 2.0
 
 
 @dataclass(slots=True)
@@ -63,7 +65,7 @@ class LocalKnowledgeBase:
             *("--listen", f"127.0.0.1:{self.port}", "--watch"),
         )
         log = self.folder / "logs" / f"{name}.log"
-        await tree.keep(Command(name, "tidegate_runtime.indexer", arguments, self.folder, log))
+        await tree.keep(Command(name, "tidegate_runtime.indexer", arguments, self.folder, log, INDEXER_STOP_SECONDS))
 
     async def observe(self, session: aiohttp.ClientSession, reporter: Reporter) -> None:
         """Read the indexer's state; an indexer that does not answer leaves the last state as it is."""

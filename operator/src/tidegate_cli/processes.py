@@ -29,13 +29,14 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A Python module to run, its arguments, the folder it runs in and where its output goes."""
+    """A Python module to run, its arguments, the folder it runs in, where its output goes, and how long it may end."""
 
     name: str
     module: str
     arguments: tuple[str, ...]
     folder: Path
     log: Path
+    stop_seconds: float = STOP_SECONDS
 
     def argv(self) -> list[str]:
         """Return the whole command line. `-P`: no module is taken from the folder by accident."""
@@ -114,7 +115,7 @@ class ProcessTree:
         if not ended.done():
             process.send_signal(signal.SIGTERM)
             try:
-                await asyncio.wait_for(asyncio.shield(ended), STOP_SECONDS)
+                await asyncio.wait_for(asyncio.shield(ended), command.stop_seconds)
             except TimeoutError:
                 process.kill()
         return await ended

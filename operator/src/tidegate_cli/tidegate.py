@@ -5,7 +5,6 @@ command that needs them, so that `tidegate --help` is quick and needs no extra.
 """
 
 import argparse
-import asyncio
 import json
 import sys
 from pathlib import Path
@@ -69,6 +68,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _local(options: argparse.Namespace) -> int:
+    import asyncio
+
     from tidegate_cli.local import LocalOptions, run_local
 
     host, port = options.listen
