@@ -84,6 +84,8 @@ def _store_batch(
     revision.tally.changed += len(stored & changes.changed)
     revision.tally.deleted += len(due)
     revision.documents_left -= len(made.records) + len(made.refused)
+    if revision.phase == "Building":
+        revision.message = ""  # what stopped it before does so no longer
     writer.compact()
 
 

@@ -90,6 +90,7 @@ class IndexLoop:
             try:
                 self._work(config)
             except _OBSTACLES as error:
+                _logger.warning("all work is stopped: %s", error)
                 self._pause_until = self._now() + self._backoff.failed()
                 self._report.obstacle = str(error)
                 self._unfinished = True
@@ -141,7 +142,7 @@ class IndexLoop:
         if revision.retry_at is not None:
             if revision.retry_at > self._now():
                 return Outcome.BLOCKED
-            revision.retry_at, revision.message = None, ""
+            revision.retry_at = None
         try:
             return work(revision)
         except _OBSTACLES as error:
@@ -158,14 +159,16 @@ class IndexLoop:
 
     def _advance(self, revision: LiveRevision, view: SourcesView) -> Outcome:
         parts = self._parts
-        if revision.writer is None:
-            return Outcome.BLOCKED
+        writer = parts.roster.writer(revision)
         workshop = Workshop(revision.config.shape, load=parts.sources.load, open_embedder=parts.open_embedder)
-        outcome = catch_up(revision, revision.writer, view, workshop=workshop, hooks=self._hooks)
+        outcome = catch_up(revision, writer, view, workshop=workshop, hooks=self._hooks)
         if outcome is Outcome.AGREES:
-            self._judge.settle(revision, revision.writer, view, embedder=workshop.embedder)
+            self._judge.settle(revision, writer, view, embedder=workshop.embedder)
             parts.roster.remember_ready(revision)
-            revision.backoff.succeeded()
+            if revision.phase == "Failed":
+                revision.retry_at = self._now() + revision.backoff.failed()
+            else:
+                revision.backoff.succeeded()
         return outcome
 
     def _interrupted(self) -> bool:
@@ -184,11 +187,11 @@ class IndexLoop:
             return
         roster = self._parts.roster
         lead = roster.lead()
+        tally = lead.tally if lead else Tally()
         self._report.finished(
-            at=self._parts.clock.now(),
-            token=view.config.sync if view.readable else None,
-            tally=lead.tally if lead else Tally(),
+            at=self._parts.clock.now(), token=view.config.sync if view.readable else None, tally=tally
         )
+        _logger.info("in step added=%d changed=%d deleted=%d", tally.added, tally.changed, tally.deleted)
         for revision in roster.in_order():
             revision.tally = Tally()
         roster.remember_sync(self._report.sync)

@@ -5,6 +5,7 @@ the state says what is wrong. The dense leg follows the content: a revision whos
 cannot read has none, whatever came first.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from tidegate_runtime.indexer.proof import prove
 from tidegate_runtime.indexer.revisions import RevisionStore
 from tidegate_runtime.indexer.view import SourcesView
 from tidegate_runtime.ports import Embedder, IndexWriter
+
+_logger = logging.getLogger(__name__)
 
 LANGUAGE_MISMATCH = (
     "EmbedderLanguageMismatch: too many chunks are in a language that the encoder does not know, so there is no "
@@ -52,6 +55,7 @@ class Judge:
             revision.phase, revision.message = "Ready" if serves else "Failed", problem
             return
         writer.mark_ready(dense=not revision.mismatch)
+        _logger.info("revision %s is ready dense=%s", revision.name, not revision.mismatch)
         revision.phase, revision.message, revision.dense = "Ready", message, not revision.mismatch
         revision.ready_at = revision.ready_at or self.now()
 

@@ -77,7 +77,7 @@ def source_messages(view: SourcesView, unreadable: Mapping[str, str]) -> list[st
         elif source.name in view.held:
             messages.append(
                 f"source {source.name!r} lists no document any more; what was indexed of it stays: "
-                "put the documents back, or confirm the deletion with a new sync token"
+                "put the documents back, or confirm the deletion with a new sync token (annotation tidegate.dev/sync)"
             )
         elif snapshot is not None and not snapshot.documents:
             messages.append(f"source {source.name!r} holds no document to index; add some, or correct its include")

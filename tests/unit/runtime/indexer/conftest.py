@@ -103,13 +103,13 @@ class FakeWriter:
 
 
 class FakeInspection:
-    """Finds nothing wrong; what `prove` does with a real store is tested with a real store."""
+    """Finds nothing wrong, or an analyzer that is; what `prove` does with a real store is tested with a real store."""
 
     everything = None
 
-    def __init__(self, writer: FakeWriter) -> None:
+    def __init__(self, writer: FakeWriter, *, sound: bool) -> None:
         self._writer = writer
-        self.snapshot = SimpleNamespace(analyse=lambda _: SimpleNamespace(terms=("term",)))
+        self.snapshot = SimpleNamespace(analyse=lambda text: SimpleNamespace(terms=("term",) if sound else (text,)))
 
     def sample(self, count: int) -> list[object]:
         return []
@@ -129,6 +129,7 @@ class FakeStore:
     def __init__(self) -> None:
         self.writers: dict[str, FakeWriter] = {}
         self.dropped: list[str] = []
+        self.sound = True
         self.before_open: Callable[[RevisionConfig], None] = lambda _: None
 
     def open(self, revision: RevisionConfig) -> FakeWriter:
@@ -136,7 +137,7 @@ class FakeStore:
         return self.writers.setdefault(revision.name, FakeWriter())
 
     def inspect(self, name: str) -> RevisionInspection:
-        return cast(RevisionInspection, FakeInspection(self.writers[name]))
+        return cast(RevisionInspection, FakeInspection(self.writers[name], sound=self.sound))
 
     def drop(self, name: str) -> None:
         self.writers.pop(name, None)

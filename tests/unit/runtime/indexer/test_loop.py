@@ -264,6 +264,22 @@ def test_a_revision_dropped_from_the_config_while_nothing_ran_is_removed_at_the_
     assert world.store.dropped == [old.revision_name("kb")]
 
 
+def test_a_revision_whose_config_changed_is_opened_anew(world: Any, shape: Any) -> None:
+    documents(world, 2)
+    world.configure(shape())
+    world.tick()
+    (revision,) = world.configs.config.revisions
+    opened: list[str] = []
+    world.store.before_open = lambda revision: opened.append(revision.name)
+
+    world.configure(revisions=[revision.model_copy(update={"shape": shape(languages=["en"])})])
+    world.tick()
+
+    assert opened == [revision.name]
+    assert world.writer.closed
+    assert world.revision.phase == "Ready"
+
+
 def test_a_config_without_revisions_drops_nothing(world: Any, shape: Any) -> None:
     documents(world, 2)
     world.configure(shape())

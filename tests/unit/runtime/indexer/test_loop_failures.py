@@ -444,6 +444,20 @@ def test_a_revision_that_cannot_be_opened_is_failed_and_tried_again(world: Any, 
     assert (world.revision.phase, world.revision.message) == ("Ready", "")
 
 
+def test_a_revision_that_does_not_pass_its_proof_is_failed_and_proven_again(world: Any, shape: Any) -> None:
+    documents(world, 1)
+    world.configure(shape())
+    world.store.sound = False
+    world.tick()
+    assert (world.revision.phase, world.revision.provides, world.writer.ready) == ("Failed", [], False)
+    assert "the analyzer treats" in world.revision.message
+
+    world.store.sound = True
+    world.tick(seconds=1)
+
+    assert (world.revision.phase, world.revision.message, world.writer.ready) == ("Ready", "", True)
+
+
 def test_a_folder_that_was_removed_is_built_again_and_not_called_ready_before(world: Any, shape: Any) -> None:
     built(world, shape, 100)
     world.store.writers.clear()

@@ -92,7 +92,8 @@ def test_links_lead_to_files_inside_the_source_only(tmp_path: Path) -> None:
     put(root / "a.md")
     (root / "inside.md").symlink_to("a.md")
     (root / "outside.md").symlink_to("../secret.md")
-    (root / "folder").symlink_to("..")
+    (root / "sub").mkdir()
+    (root / "folder.md").symlink_to("sub")
     (root / "loop.md").symlink_to("loop.md")
 
     listing = list_source(volume(root), extensions=EXTENSIONS)
@@ -175,6 +176,11 @@ def test_a_folder_that_is_removed_during_the_listing_is_gone(tmp_path: Path) -> 
     listing = list_source(volume(tmp_path), extensions=EXTENSIONS, scan=failing_at(removed, errno.ENOENT))
 
     assert names(listing) == ["a.md"]
+
+
+def test_a_root_that_is_removed_during_the_listing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableSourceError, match="does not exist"):
+        list_source(volume(tmp_path), extensions=EXTENSIONS, scan=failing_at(tmp_path, errno.ENOENT))
 
 
 def test_a_disk_that_fails_is_an_error_with_what_the_system_says(tmp_path: Path) -> None:
