@@ -9,6 +9,7 @@ from typing import Any
 from tests.e2e.cluster import Namespace
 
 TIMEOUT_SECONDS = 20
+START_SECONDS = 120
 
 # Asks over and over and prints a line for each answer; runs inside the cluster, so that a Service's
 # change of pods is seen as applications see it.
@@ -103,4 +104,10 @@ def start_load(namespace: Namespace, *, image: str, pipeline: str, seconds: int,
     }
     spec = {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 1}
     namespace.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod}, "spec": spec})
+    namespace.wait_for(
+        f"pods/{pod}",
+        lambda found: found["status"].get("phase") in ("Running", "Succeeded"),
+        what="asks",
+        timeout_seconds=START_SECONDS,
+    )
     return Load(namespace, pod)
