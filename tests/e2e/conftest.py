@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 
 import pytest
+from tests.e2e.chart import Chart
 from tests.e2e.cluster import SCRIPTS, Cluster, CommandError, Namespace, run
 from tests.e2e.wait import wait_for
 
@@ -18,6 +19,7 @@ from tests.e2e.wait import wait_for
 CLUSTER_SECONDS = 2700
 IMAGES_SECONDS = 900
 TEST_SECONDS = 600
+OPERATOR_NAMESPACE = "tidegate-system"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,6 +64,19 @@ def images(cluster: Cluster) -> Mapping[str, str]:
     return dict(line.split("=", maxsplit=1) for line in lines)
 
 
+@pytest.fixture(scope="session")
+def chart(cluster: Cluster, images: Mapping[str, str]) -> Chart:
+    """Return the chart, to be installed with this session's images."""
+    return Chart(cluster, images)
+
+
+@pytest.fixture(scope="session")
+def operator(chart: Chart) -> Namespace:
+    """Return the namespace of an operator that serves the whole cluster, installed by the chart."""
+    chart.install(OPERATOR_NAMESPACE)
+    return Namespace(chart.cluster, OPERATOR_NAMESPACE)
+
+
 @pytest.fixture
 def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Namespace]:
     """Return a new namespace that refuses pods which the restricted profile refuses."""
@@ -87,11 +102,3 @@ def _succeeds(command: str) -> bool:
     except CommandError:
         return False
     return True
-
-
-@pytest.fixture(scope="session")
-def operator(cluster: Cluster, images: Mapping[str, str]) -> Cluster:
-    """Install the chart with the images of this tree, and return the cluster that it runs in."""
-    assert images
-    run(SCRIPTS / "deploy.sh", timeout_seconds=IMAGES_SECONDS, path=cluster.path)
-    return cluster
