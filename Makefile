@@ -42,7 +42,22 @@ unit: $(STAMP) ## fast tests, no sockets
 test: $(STAMP) ## every test; what cannot run here is skipped with its reason
 	tests/run.sh
 
+cluster-up: ## a cluster by what is found: KUBECONFIG, kind, else a single node of our own; builds it the first time
+	tests/e2e/cluster.sh up
+
+cluster-down: ## end it and leave nothing behind
+	tests/e2e/cluster.sh down
+
+kubeconfig: ## print the path of its kubeconfig
+	@tests/e2e/cluster.sh kubeconfig
+
+images: ## build the images of operator, sidecar and runtime
+	tests/e2e/images.sh build
+
+deploy: ## images and chart into the current cluster
+	tests/e2e/deploy.sh
+
 bench-%: $(STAMP) ## run benchmarks/NAME.py; the last lines are RESULT key=value
 	$(PY) benchmarks/$(subst -,_,$*).py
 
-.PHONY: help install demo fmt lint type generate verify unit test
+.PHONY: help install demo fmt lint type generate verify unit test cluster-up cluster-down kubeconfig images deploy
