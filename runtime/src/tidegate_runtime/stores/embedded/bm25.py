@@ -135,9 +135,10 @@ class LexicalIndex:
         end = 0
         for term in terms:
             for live, rows, counts in zip(self._segments, term.rows, term.counts, strict=True):
-                start, end = end, end + len(rows)
-                np.add(rows, live.first_row, out=gathered.rows[start:end])
-                gathered.values[start:end] = counts
+                if len(rows):
+                    start, end = end, end + len(rows)
+                    np.add(rows, live.first_row, out=gathered.rows[start:end])
+                    gathered.values[start:end] = counts
             gathered.ends.append(end)
 
     def _saturate(self, gathered: _Gathered, *, mask: NDArray[np.bool_] | None) -> None:
@@ -181,13 +182,10 @@ def _look_up(term: str, *, segments: Sequence[LiveSegment], chunks: int) -> _Ter
 
 
 def _accumulate(scores: Scores, gathered: _Gathered, *, weights: Sequence[float]) -> None:
-    """Add each term's weighted values to `scores`, term by term."""
+    """Add the weighted values to `scores`, one posting after the other: a row's sum runs in term order."""
     for part, weight in zip(gathered.parts(), weights, strict=True):
-        rows, values, sums = gathered.rows[part], gathered.values[part], gathered.spare[part]
-        np.multiply(values, weight, out=values)
-        np.take(scores, rows, out=sums, mode="clip")
-        np.add(sums, values, out=sums)
-        scores[rows] = sums
+        np.multiply(gathered.values[part], weight, out=gathered.values[part])
+    np.add.at(scores, gathered.rows, gathered.values)
 
 
 def _reaching_top(scores: Scores, gathered: _Gathered, *, top_k: int) -> Rows:
@@ -195,7 +193,9 @@ def _reaching_top(scores: Scores, gathered: _Gathered, *, top_k: int) -> Rows:
     reached = gathered.spare
     np.take(scores, gathered.rows, out=reached, mode="clip")
     bound = max(lower_bound(reached[part], top_k=top_k) for part in gathered.parts())
-    return np.unique(gathered.rows[reached >= bound if bound > 0 else reached > 0])
+    # Sorted by hand: `np.unique` hashes integers, which takes ten times as long.
+    rows = np.sort(gathered.rows[reached >= bound if bound > 0 else reached > 0])
+    return rows[np.diff(rows, prepend=-1) > 0]
 
 
 def _length_norms(segments: Sequence[LiveSegment], *, average: float) -> Scores:

@@ -38,8 +38,7 @@ class VectorIndex:
         if selection.rows is not None:
             rows = selection.rows if self._eligible is None else selection.rows[self._eligible[selection.rows]]
             dots = self._dots_of(query, rows)
-            kept = dots >= lower_bound(dots, top_k=top_k)
-            return rows[kept], self._cosines(dots[kept])
+            return rows, self._cosines(dots)
         dots = self._borrow_buffer()
         for live in self._segments:
             _dots_into(dots[live.rows], query, live.segment.vectors)

@@ -2,11 +2,13 @@
 
 Long words also give the shorter dictionary words inside them, so that a part is found in a whole.
 Characters that no dictionary word binds (names, new words) give overlapping pairs; one that stands
-alone gives itself. Only the dictionary of the `jieba` distribution is used: its loader keeps a
-cache in the shared temporary folder and logs to stderr, its splitter is several times slower, and
-its guesses at new words differ between a question and a document. Costs are integers, so that a
-split does not depend on a processor's last bit. The dictionary is loaded when the first Han text
-shows up: that takes about a second and 90 MB, which other processes never pay.
+alone gives itself. A function word ends such a run: a pair across it is a word that no document has,
+and a question full of those looks like one that the index knows nothing of. Only the dictionary of
+the `jieba` distribution is used: its loader keeps a cache in the shared temporary folder and logs to
+stderr, its splitter is several times slower, and its guesses at new words differ between a question
+and a document. Costs are integers, so that a split does not depend on a processor's last bit. The
+dictionary is loaded when the first Han text shows up: that takes about a second and 90 MB, which
+other processes never pay.
 """
 
 import importlib.util
@@ -42,7 +44,7 @@ def han_terms(run: str) -> list[str]:
     terms: list[str] = []
     unbound = ""
     for word in _most_probable_split(run, dictionary):
-        if len(word) == 1:
+        if len(word) == 1 and word not in _FUNCTION_WORDS:
             unbound += word
             continue
         terms += pairs(unbound)

@@ -120,7 +120,7 @@ class EmbeddedSnapshot:
 
     def _ordered(self, candidates: tuple[Rows, Scores], *, top_k: int) -> Candidates:
         rows, scores = candidates
-        best_rows, best_scores = order_best(rows, scores, tie_breakers=self._chunk_numbers(rows), top_k=top_k)
+        best_rows, best_scores = order_best(rows, scores, tie_breakers=self._chunk_numbers, top_k=top_k)
         return Candidates(rows=best_rows, scores=best_scores)
 
     def _chunk_numbers(self, rows: Rows) -> NDArray[np.uint64]:

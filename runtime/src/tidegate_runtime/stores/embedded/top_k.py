@@ -4,6 +4,8 @@ A lower bound of the k-th best score comes from the maxima of disjoint groups; o
 is sorted. That costs two passes over the scores, where partitioning all of them costs thirty.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +25,15 @@ def lower_bound(scores: Scores, *, top_k: int) -> float:
     return float(np.partition(scores, len(scores) - top_k)[len(scores) - top_k])
 
 
-def order_best(rows: Rows, scores: Scores, *, tie_breakers: NDArray[np.uint64], top_k: int) -> tuple[Rows, Scores]:
-    """Return the `top_k` best of `rows`, best first; among equal scores the lowest tie-breaker comes first."""
-    order = np.lexsort((tie_breakers, -scores))[:top_k]
+def order_best(
+    rows: Rows, scores: Scores, *, tie_breakers: Callable[[Rows], NDArray[np.uint64]], top_k: int
+) -> tuple[Rows, Scores]:
+    """Return the `top_k` best of `rows`, best first; among equal scores the row with the lowest tie-breaker."""
+    kept = scores >= lower_bound(scores, top_k=top_k)
+    rows, scores = rows[kept], scores[kept]
+    order = np.argsort(-scores)
+    ranked = scores[order]
+    if (ranked[1:] == ranked[:-1]).any():
+        order = np.lexsort((tie_breakers(rows), -scores))
+    order = order[:top_k]
     return rows[order], scores[order]
