@@ -1,8 +1,10 @@
-"""The lexical guard: words that the index hardly knows must not outvote meaning.
+"""The lexical guard: BM25 is believed as far as the index knows the query's words.
 
-When the best of BM25's first hits covers little of the query's idf mass (a question in another
-language than the documents, a text full of unknown words), what BM25 did match is chance. Its weight
-then falls to .05 and the rest goes to the other inputs; retrieval.md 1 holds the figures.
+What counts is the best share of the query's idf mass that one of BM25's first hits covers. Under the
+floor (a question in another language than the documents, a text full of unknown words) what BM25 did
+match is chance: its share falls to .05. Above it, lexical weights grow with coverage and are as
+configured at `NEUTRAL_COVERAGE`: a hit that holds nearly every word asked for is hard to beat, most
+of all where the encoder is weak. docs/adr/0004-fusion-default.md holds the figures.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,26 +15,27 @@ from tidegate_runtime.ports import Scores
 
 DEPTH = 3
 COVERAGE_FLOOR = 0.30
+NEUTRAL_COVERAGE = 0.40
 GUARDED_SHARE = 0.05
 
 
-def query_is_unknown(coverage: Scores) -> bool:
-    """Tell whether no hit covers enough of the query. `coverage` is of BM25's first `DEPTH` hits; none = nothing covered."""
-    known = coverage[np.isfinite(coverage)]
-    return not len(known) or float(known.max()) < COVERAGE_FLOOR
+def best_coverage(coverage: Scores) -> float:
+    """Return the highest coverage among BM25's first `DEPTH` hits; 0 when there are none."""
+    return float(np.max(coverage, where=np.isfinite(coverage), initial=0.0))
 
 
-def guarded(weights: Mapping[str, float], lexical: Collection[str]) -> dict[str, float]:
-    """Return weights in which the `lexical` inputs together hold at most `GUARDED_SHARE`.
+def guarded(weights: Mapping[str, float], lexical: Collection[str], *, coverage: float) -> dict[str, float]:
+    """Return the weights that hold for a query of this coverage. Proportions inside each side stay.
 
-    Proportions inside each side stay. A share that is lower already is kept, and so is everything
-    when no other input has weight: there is nobody to give it to.
+    Under the floor, a share that is lower already is kept, and so is everything when no other input has
+    weight: there is nobody to give it to.
     """
     inside = sum(weights[name] for name in sorted(weights) if name in lexical)
     outside = sum(weights[name] for name in sorted(weights) if name not in lexical)
-    if not outside or inside <= GUARDED_SHARE * (inside + outside):
-        return dict(weights)
-    return {
-        name: weight * (GUARDED_SHARE / inside if name in lexical else (1 - GUARDED_SHARE) / outside)
-        for name, weight in weights.items()
-    }
+    if coverage >= COVERAGE_FLOOR:
+        factor = coverage / NEUTRAL_COVERAGE
+    elif outside and inside > GUARDED_SHARE * (inside + outside):
+        factor = GUARDED_SHARE / (1 - GUARDED_SHARE) * outside / inside
+    else:
+        factor = 1.0
+    return {name: weight * (factor if name in lexical else 1.0) for name, weight in weights.items()}
