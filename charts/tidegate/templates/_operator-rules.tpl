@@ -47,7 +47,7 @@ on to sidecars (ConfigMaps) and indexers (ConfigMaps, a Lease) are here too.
 # Why pods aren't ready.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [list]
+  verbs: [list, watch]
 - apiGroups: [""]
   resources: [events]
   verbs: [create]

@@ -19,6 +19,7 @@ from tidegate_operator.freshness import Freshness
 WATCHED_CHILDREN: dict[Kind, str] = {
     Kind.DEPLOYMENT: f"{Label.MANAGED_BY}={MANAGED_BY}",
     Kind.CONTROLLER_REVISION: f"{Label.MANAGED_BY}={MANAGED_BY}",
+    Kind.POD: f"{Label.MANAGED_BY}={MANAGED_BY}",
     Kind.CONFIG_MAP: str(Label.WATCH),
 }
 

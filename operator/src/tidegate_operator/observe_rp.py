@@ -47,6 +47,7 @@ async def observe_pipeline(
     accepted = parse_stored(RetrievalPipelineSpec, data.get(ACCEPTED_KEY))
     gpu = asked.runtime.gpu.resource if asked is not None else ""
     read = [read_pod(pod, deployment_label=Label.DEPLOYMENT, gpu_resource=gpu, now=now) for pod in pods]
+    table = parse_stored(RoutingTable, data.get(TABLE_KEY))
     knowledge, missing, sidecars = await asyncio.gather(
         _knowledge(cluster, key, asked, accepted),
         missing_of(cluster, _secrets(asked, key.namespace)),
@@ -64,7 +65,8 @@ async def observe_pipeline(
         knowledge=knowledge,
         frozen=_frozen(children),
         missing=missing,
-        table=parse_stored(RoutingTable, data.get(TABLE_KEY)),
+        table=table,
+        table_hash=table.table_hash() if table is not None else "",
         pods=tuple(sorted(read, key=lambda pod: pod.name)),
         sidecars=sidecars,
         fresh_key=secrets.token_hex(32),

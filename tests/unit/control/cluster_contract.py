@@ -160,9 +160,7 @@ class ClusterContract:
         assert await names("y") == {"one"}
         assert await names("x=2") == set()
 
-    async def test_policies_are_found_by_their_pipeline(
-        self, cluster: Cluster, theirs: Theirs, namespace: str
-    ) -> None:
+    async def test_policies_are_found_by_their_pipeline(self, cluster: Cluster, theirs: Theirs, namespace: str) -> None:
         for name, target in (("a", "desk"), ("b", "desk"), ("c", "other")):
             metadata = {"name": name, "namespace": namespace}
             spec = {"pipeline": {"name": target}}

@@ -6,10 +6,10 @@ version that was read; the data of a ControllerRevision never changes; a claim n
 a parent takes its children along. `calls` lists every request, `writes` those that may change something.
 """
 
-import copy
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from tidegate_operator.core.drift import differences
 from tidegate_operator.core.kinds import FIELD_MANAGER, Kind, Manifest, Ref, ref_of
@@ -17,6 +17,15 @@ from tidegate_operator.core.plan import Note
 from tidegate_operator.errors import NameConflictError, RefusedError, StaleError
 
 BORN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def copied(value: Any) -> Any:
+    """Return a copy of plain JSON, much faster than the general way."""
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [copied(item) for item in value]
+    return value
 
 
 class FakeCluster:
@@ -33,6 +42,18 @@ class FakeCluster:
         self.version = 0
         self._uid = 0
 
+    def clone(self) -> "FakeCluster":
+        """Return a world of its own in the same state."""
+        twin = FakeCluster()
+        twin.objects = copied(self.objects)
+        twin.created = Counter(self.created)
+        twin.events = dict(self.events)
+        twin.refuse = self.refuse
+        twin.version = self.version
+        twin._applied = copied(self._applied)
+        twin._uid = self._uid
+        return twin
+
     @property
     def writes(self) -> list[tuple[str, Ref | None]]:
         """Return the requests that may change something."""
@@ -43,7 +64,7 @@ class FakeCluster:
     async def get(self, ref: Ref) -> Manifest | None:
         self.calls.append(("get", ref))
         found = self.objects.get(ref)
-        return copy.deepcopy(found)
+        return copied(found)
 
     async def get_metadata(self, ref: Ref) -> Manifest | None:
         found = await self.get(ref)
@@ -52,7 +73,7 @@ class FakeCluster:
     async def find(self, kind: Kind, namespace: str | None, *, labels: str = "", fields: str = "") -> list[Manifest]:
         self.calls.append(("find", None))
         return [
-            copy.deepcopy(item)
+            copied(item)
             for ref, item in sorted(self.objects.items())
             if ref.kind is kind and namespace in (None, ref.namespace)
             if _labels_match(item, labels) and _fields_match(item, fields)
@@ -80,7 +101,7 @@ class FakeCluster:
         live = self.objects.get(ref)
         if live is None or live["metadata"]["resourceVersion"] != resource_version:
             raise StaleError(f"{ref} has changed since it was read")
-        live["status"] = copy.deepcopy(status)
+        live["status"] = copied(status)
         self._touch(live)
 
     async def record_event(self, regarding: Ref, uid: str, note: Note, *, identity: str) -> None:
@@ -123,7 +144,7 @@ class FakeCluster:
         live = self.objects.get(ref)
         if live is None:
             return self._insert(ref, manifest, manager)
-        before = copy.deepcopy(live)
+        before = copied(live)
         earlier = self._applied.get((ref, manager), {})
         merged = _merge(_without(live, earlier, manifest), manifest)
         _check_immutable(ref, before, merged)
@@ -133,28 +154,28 @@ class FakeCluster:
         merged["metadata"]["managedFields"] = _managers(before, manager)
         if "status" in before:
             merged["status"] = before["status"]
-        self._applied[ref, manager] = copy.deepcopy(manifest)
+        self._applied[ref, manager] = copied(manifest)
         self.objects[ref] = merged
         if merged != before:
             if merged.get("spec") != before.get("spec"):
                 merged["metadata"]["generation"] += 1
             self._touch(merged)
-        return copy.deepcopy(merged)
+        return copied(merged)
 
     def _insert(self, ref: Ref, manifest: Manifest, manager: str) -> Manifest:
         self._uid += 1
-        made = copy.deepcopy(manifest)
+        made = copied(manifest)
         made["metadata"].update(
             uid=f"uid-{self._uid}",
             generation=1,
             creationTimestamp=BORN.isoformat(),
             managedFields=[{"manager": manager}],
         )
-        self._applied[ref, manager] = copy.deepcopy(manifest)
+        self._applied[ref, manager] = copied(manifest)
         self.objects[ref] = made
         self.created[ref] += 1
         self._touch(made)
-        return copy.deepcopy(made)
+        return copied(made)
 
     def _touch(self, manifest: Manifest) -> None:
         self.version += 1
@@ -180,7 +201,7 @@ def _without(live: Manifest, earlier: Manifest, manifest: Manifest) -> Manifest:
         if isinstance(value, dict) and isinstance(earlier.get(key), dict) and isinstance(manifest.get(key), dict):
             kept[key] = _without(value, earlier[key], manifest[key])
         else:
-            kept[key] = copy.deepcopy(value)
+            kept[key] = copied(value)
     return kept
 
 
@@ -188,9 +209,7 @@ def _merge(live: Manifest, manifest: Manifest) -> Manifest:
     merged = dict(live)
     for key, value in manifest.items():
         there = merged.get(key)
-        merged[key] = (
-            _merge(there, value) if isinstance(value, dict) and isinstance(there, dict) else copy.deepcopy(value)
-        )
+        merged[key] = _merge(there, value) if isinstance(value, dict) and isinstance(there, dict) else copied(value)
     return merged
 
 

@@ -1,5 +1,6 @@
 """A cluster port that kills its user: at the n-th call, before or after the call takes effect."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
@@ -22,18 +23,28 @@ class Fate:
 
     Between two writes nothing but memory changes, and memory is lost at any death; so a death at a
     write, before or after it takes effect, stands for all reads around it. `reads` counts them too.
+    `polite` lets others run before each call.
     """
 
-    def __init__(self, *, at: int | None = None, after: bool = False, reads: bool = False) -> None:
+    def __init__(
+        self, *, at: int | None = None, after: bool = False, reads: bool = False, polite: bool = False
+    ) -> None:
         self.calls = 0
         self._at = at
         self._after = after
         self._reads = reads
+        self._polite = polite
 
     async def read(self, call: Callable[[], Awaitable[Answer]]) -> Answer:
+        await self._give_way()
         return await (self.meet(call) if self._reads else call())
 
+    async def _give_way(self) -> None:
+        if self._polite:
+            await asyncio.sleep(0)
+
     async def meet(self, call: Callable[[], Awaitable[Answer]]) -> Answer:
+        await self._give_way()
         self.calls += 1
         if self.calls == self._at and not self._after:
             raise Killed

@@ -1,14 +1,13 @@
 """A whole control plane in memory: cluster, pods, clock and reconciler, driven by hand until all is at rest."""
 
-import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidegate_operator.core.keys import Key
 from tidegate_operator.core.kinds import Kind, Manifest, Ref
 from tidegate_operator.core.platform import Images, Platform
 from tidegate_operator.reconcile import Reconciler
 
-from .fake_cluster import FakeCluster
+from .fake_cluster import FakeCluster, copied
 from .fake_planes import Controllers, FakePlanes, ManualClock
 
 PLATFORM = Platform(version="1.0", images=Images("registry/runtime:1.0", "registry/sidecar:1.0"))
@@ -39,18 +38,27 @@ class Rig:
         """Start the operator anew: it remembers nothing."""
         self.reconciler = Reconciler(cluster=self.cluster, planes=self.planes, clock=self.clock, platform=self.platform)
 
+    def clone(self) -> "Rig":
+        """Return a rig of its own in the same state, with an operator that remembers nothing."""
+        twin = Rig(cluster=self.cluster.clone(), clock=ManualClock(self.clock.moment), platform=self.platform)
+        twin.planes = replace(self.planes, cluster=twin.cluster)
+        twin.controllers = replace(self.controllers, cluster=twin.cluster)
+        twin.restart()
+        return twin
+
     async def settle(self, *keys: Key, rounds: int = 30) -> None:
         """Reconcile and let pods follow until a whole round changes nothing."""
         for _ in range(rounds):
-            before = self._activity()
+            before = self.activity()
             for key in keys or (DOCS,):
                 await self.reconciler(key)
             self.controllers.run()
-            if self._activity() == before:
+            if self.activity() == before:
                 return
         raise AssertionError(f"never at rest; last writes: {self.cluster.writes[-6:]}")
 
-    def _activity(self) -> tuple[int, int, int]:
+    def activity(self) -> tuple[int, int, int]:
+        """Return figures that differ when anything has happened."""
         return len(self.cluster.writes), self.cluster.version, len(self.cluster.objects)
 
     def get(self, kind: Kind, name: str) -> Manifest:
@@ -73,14 +81,14 @@ class Rig:
 
 
 def _stable(manifest: Manifest) -> Manifest:
-    copied: Manifest = copy.deepcopy(manifest)
+    plain: Manifest = copied(manifest)
     for member in _VOLATILE:
-        copied["metadata"].pop(member, None)
-    for owner in copied["metadata"].get("ownerReferences") or []:
+        plain["metadata"].pop(member, None)
+    for owner in plain["metadata"].get("ownerReferences") or []:
         owner.pop("uid")
-    if copied["kind"] == "Secret":
-        copied.pop("data")
-    return copied
+    if plain["kind"] == "Secret":
+        plain.pop("data")
+    return plain
 
 
 def source_map(name: str = "docs-files") -> Manifest:

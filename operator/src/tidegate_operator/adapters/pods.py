@@ -67,13 +67,23 @@ class PodPlanes:
             ) as answer:
                 if answer.status != 200:
                     return None
-                body = await answer.content.read(ANSWER_BYTES_MAX)
-                return model.model_validate_json(body)
+                body = await _bounded(answer.content)
+                return model.model_validate_json(body) if body is not None else None
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             logger.debug("no answer", extra={"url": url, "error": type(error).__name__})
         except ValidationError as error:
             logger.warning("answer not understood", extra={"url": url, "error": error.errors()[0]["msg"]})
         return None
+
+
+async def _bounded(content: aiohttp.StreamReader) -> bytes | None:
+    """Return the whole body, or None when it is larger than any state."""
+    body = bytearray()
+    async for chunk in content.iter_chunked(65_536):
+        body += chunk
+        if len(body) > ANSWER_BYTES_MAX:
+            return None
+    return bytes(body)
 
 
 def _host(address: str) -> str:

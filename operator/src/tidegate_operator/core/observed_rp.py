@@ -43,6 +43,7 @@ class PipelineWorld:
     frozen: Mapping[str, FrozenRelease]  # by the release's name
     missing: frozenset[Ref]  # Secrets that the spec names and that are not there
     table: RoutingTable | None  # as it is written
+    table_hash: str  # of the written table; empty where there is none
     pods: tuple[Pod, ...]
     sidecars: Mapping[str, SidecarState]  # answers, by pod; who does not answer is not in it
     fresh_key: str  # random; taken where the pods have no key yet

@@ -1,17 +1,14 @@
-"""When to look again without an event: soon while something is expected, rarely while nothing moves.
+"""When to look again without an event: soon while something is expected, else never.
 
-Pods that do not start are looked at less and less often, but always within a minute, so that the
-reason is in the condition before a person starts to search for it.
+Deployments and pods are watched, so what happens to them wakes the key; the one thing that no event
+tells is that time has passed. A pod that has not started for a while is in trouble then.
 """
 
 from collections.abc import Iterable
 from datetime import datetime
 
 from tidegate_operator.core.observed import Refusal
-from tidegate_operator.core.workloads import Workload
-
-_STARTING_MIN_SECONDS = 5.0
-_STARTING_MAX_SECONDS = 45.0
+from tidegate_operator.core.workloads import TROUBLE_AFTER, Pod
 
 
 def soonest(waits: Iterable[float | None]) -> float | None:
@@ -19,12 +16,10 @@ def soonest(waits: Iterable[float | None]) -> float | None:
     return min((wait for wait in waits if wait is not None), default=None)
 
 
-def while_starting(workload: Workload | None, now: datetime) -> float | None:
-    """Return how long to wait for pods that are missing; None when all are there."""
-    if workload is None or (workload.current and workload.ready >= workload.desired):
-        return None
-    waited = (now - workload.since).total_seconds() if workload.since is not None else 0.0
-    return min(max(waited / 4, _STARTING_MIN_SECONDS), _STARTING_MAX_SECONDS)
+def until_told(pods: Iterable[Pod], now: datetime) -> float | None:
+    """Return how long until a pod that has just been made, and is not ready, may be called in trouble."""
+    ages = [now - pod.created_at for pod in pods if pod.created_at is not None and not (pod.ready or pod.deleting)]
+    return soonest((TROUBLE_AFTER - age).total_seconds() + 0.5 for age in ages if age < TROUBLE_AFTER)
 
 
 def until_retry(refusals: Iterable[Refusal], now: datetime) -> float | None:

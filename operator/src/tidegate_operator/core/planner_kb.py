@@ -16,7 +16,7 @@ from tidegate_operator.core.children import ChildrenPlan, Upkeep, Wanted, plan_c
 from tidegate_operator.core.kinds import Kind, Ref
 from tidegate_operator.core.names import Annotation
 from tidegate_operator.core.observed_kb import KnowledgeWorld, acceptance
-from tidegate_operator.core.pacing import soonest, until_retry, while_starting
+from tidegate_operator.core.pacing import soonest, until_retry, until_told
 from tidegate_operator.core.plan import Delete, Plan, Rest
 from tidegate_operator.core.platform import Platform
 from tidegate_operator.core.policies import Verdict
@@ -255,7 +255,7 @@ def _wake(
     return soonest(
         [
             POLL_SECONDS if runs and (moves or status.building) else None,
-            while_starting(workload, now),
+            until_told(world.pods, now),
             until_retry(blocked.refusals, now),
             MISSING_SECONDS if picture.verdict is not None and world.missing else None,
             MISSING_SECONDS if blocked.conflicts or blocked.leftovers else None,

@@ -82,7 +82,7 @@ def plan_pipeline(world: PipelineWorld, platform: Platform, now: datetime) -> Pl
         prepare=freeze.actions,
         actions=(*children.actions, *(front.removals if front is not None else ()), *deletions(world)),
         notes=rolled.notes,
-        wake_after_seconds=wake_after(world, facts, front, blocked, now),
+        wake_after_seconds=wake_after(world, facts, blocked, now),
     )
     plan = settle(world.children.owner.ref, world.meta, world.status, outcome, decisions=_decisions)
     if isinstance(plan, Rest):

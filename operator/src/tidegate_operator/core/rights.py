@@ -34,7 +34,7 @@ _CHILDREN_KEPT = (
     Kind.SERVICE,
     Kind.SERVICE_ACCOUNT,
 )
-_WATCHED = (Kind.CONFIG_MAP, Kind.CONTROLLER_REVISION, Kind.DEPLOYMENT)
+_WATCHED = (Kind.CONFIG_MAP, Kind.CONTROLLER_REVISION, Kind.DEPLOYMENT, Kind.POD)
 
 
 def needed_rights() -> Iterator[Right]:
@@ -51,7 +51,6 @@ def needed_rights() -> Iterator[Right]:
             yield Right(verb, kind)
     for kind in (Kind.CONTROLLER_REVISION, Kind.DEPLOYMENT, Kind.SERVICE):
         yield Right("delete", kind)
-    for kind in (Kind.POD, Kind.SERVICE):
-        yield Right("list", kind)
+    yield Right("list", Kind.SERVICE)
     # Handed on to indexers: nobody can grant what they do not hold.
     yield Right("update", Kind.LEASE)

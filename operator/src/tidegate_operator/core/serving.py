@@ -69,14 +69,15 @@ def table_for(world: PipelineWorld, held: Held | None, state: RolloutStatus, rul
     identity = PipelineIdentity(name=world.meta.name, namespace=world.meta.namespace, uid=world.meta.uid)
     table = table_of(held, state, identity, policy=rules.in_force)
     reported = [state.table_version for state in world.sidecars.values()]
-    return numbered(table, world.table, known_versions=[world.status.routing.version, *reported])
+    known = [world.status.routing.version, *reported]
+    return numbered(table, world.table, live_hash=world.table_hash, known_versions=known)
 
 
 def acknowledged(world: PipelineWorld, table: RoutingTable | None) -> bool:
     """Return whether a table is written and every ready pod obeys it."""
     if table is None or world.table is None or table.version != world.table.version:
         return False
-    return not behind_table(world, table)
+    return not behind_table(world)
 
 
 def front_of(

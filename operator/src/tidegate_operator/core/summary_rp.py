@@ -14,7 +14,7 @@ from tidegate_api.v1alpha1.retrievalpipeline import (
 from tidegate_operator.core.children import ChildrenPlan
 from tidegate_operator.core.names import Label
 from tidegate_operator.core.observed_rp import PipelineWorld
-from tidegate_operator.core.pacing import soonest, until_retry, while_starting
+from tidegate_operator.core.pacing import soonest, until_retry, until_told
 from tidegate_operator.core.render.networkpolicy import PUBLIC_PORT
 from tidegate_operator.core.requests import OUTCOMES_KEPT
 from tidegate_operator.core.rollout import Phase, RolloutFacts, rollback_target
@@ -73,10 +73,10 @@ def routing_status(world: PipelineWorld, table: RoutingTable | None) -> RoutingS
         return world.status.routing
     written = world.table
     ready = [pod for pod in world.pods if pod.ready and not pod.deleting]
-    pending = sorted(behind_table(world, written))
+    pending = sorted(behind_table(world))
     return RoutingStatus(
         version=written.version,
-        hash=written.table_hash(),
+        hash=world.table_hash,
         applied_pods=len(ready) - len(pending),
         total_pods=len(ready),
         pending=pending[:PENDING_NAMED],
@@ -84,9 +84,7 @@ def routing_status(world: PipelineWorld, table: RoutingTable | None) -> RoutingS
     )
 
 
-def wake_after(
-    world: PipelineWorld, facts: Facts, front: Front | None, blocked: ChildrenPlan, now: datetime
-) -> float | None:
+def wake_after(world: PipelineWorld, facts: Facts, blocked: ChildrenPlan, now: datetime) -> float | None:
     """Return after how many seconds to look again."""
     ready = find(world.status.conditions, ConditionType.READY)
     moves = (
@@ -94,11 +92,10 @@ def wake_after(
     )
     runs = any(pod.address and not pod.deleting for pod in world.pods)
     switching = SWITCH_SECONDS - switched_for(facts.state, now).total_seconds()
-    deployments = {world.frozen[name].release.deployment for name in (front.held_names if front is not None else ())}
     return soonest(
         [
             POLL_SECONDS if runs and (moves or world.status.routing.pending) else None,
-            *(while_starting(world.workload(deployment), now) for deployment in deployments),
+            until_told(world.pods, now),
             until_retry(blocked.refusals, now),
             MISSING_SECONDS if world.missing or blocked.conflicts or blocked.leftovers else None,
             max(switching, POLL_SECONDS) if facts.state.stable and switching > 0 else None,

@@ -7,7 +7,7 @@ request meets one that has not; a Deployment of its own must have all its pods.
 
 from collections.abc import Iterable
 
-from tidegate_api.config import ReleaseConfig, RoutingTable, SidecarState
+from tidegate_api.config import ReleaseConfig, SidecarState
 from tidegate_operator.core.observed_rp import PipelineWorld
 from tidegate_operator.core.workloads import Pod
 
@@ -51,17 +51,11 @@ def _answers(world: PipelineWorld, pods: Iterable[Pod]) -> list[tuple[Pod, Sidec
     return [(pod, world.sidecars[pod.name]) for pod in pods if pod.name in world.sidecars]
 
 
-def behind_table(world: PipelineWorld, table: RoutingTable) -> tuple[str, ...]:
-    """Return the ready pods that do not say that they obey `table`."""
-    return tuple(
-        pod.name
-        for pod in world.pods
-        if pod.ready and not pod.deleting and not _obeys(world.sidecars.get(pod.name), table)
-    )
-
-
-def _obeys(state: SidecarState | None, table: RoutingTable) -> bool:
-    return state is not None and state.table_version == table.version and state.table_hash == table.table_hash()
+def behind_table(world: PipelineWorld) -> tuple[str, ...]:
+    """Return the ready pods that do not say that they obey the table as it is written."""
+    wanted = (world.table.version, world.table_hash) if world.table is not None else None
+    told = {name: (state.table_version, state.table_hash) for name, state in world.sidecars.items()}
+    return tuple(pod.name for pod in world.pods if pod.ready and not pod.deleting and told.get(pod.name) != wanted)
 
 
 def behind_settings(world: PipelineWorld, config_hash: str) -> bool:

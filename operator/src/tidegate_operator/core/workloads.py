@@ -51,6 +51,7 @@ class Pod:
     ready: bool
     deleting: bool
     trouble: Trouble | None = None
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,6 @@ class Workload:
     ready: int
     current: bool
     trouble: Trouble | None
-    since: datetime | None
 
 
 def read_pod(manifest: Manifest, *, deployment_label: str, gpu_resource: str, now: datetime) -> Pod:
@@ -69,7 +69,8 @@ def read_pod(manifest: Manifest, *, deployment_label: str, gpu_resource: str, no
     metadata, status = manifest["metadata"], manifest.get("status") or {}
     conditions = {item.get("type"): item for item in status.get("conditions") or []}
     created = metadata.get("creationTimestamp")
-    young = created is not None and now - datetime.fromisoformat(created) < TROUBLE_AFTER
+    created_at = datetime.fromisoformat(created) if created else None
+    young = created_at is not None and now - created_at < TROUBLE_AFTER
     return Pod(
         name=metadata["name"],
         address=status.get("podIP") or "",
@@ -77,6 +78,7 @@ def read_pod(manifest: Manifest, *, deployment_label: str, gpu_resource: str, no
         ready=(conditions.get("Ready") or {}).get("status") == "True",
         deleting=bool(metadata.get("deletionTimestamp")),
         trouble=None if young else _pod_trouble(status, conditions, gpu_resource),
+        created_at=created_at,
     )
 
 
@@ -88,13 +90,11 @@ def read_workload(live: Live) -> Workload:
     seen = int(status.get("observedGeneration") or 0) >= int(live.manifest["metadata"].get("generation") or 0)
     total = int(status.get("replicas") or 0)
     conditions = {item.get("type"): item for item in status.get("conditions") or []}
-    stamp = (conditions.get("Progressing") or {}).get("lastTransitionTime")
     return Workload(
         desired=desired,
         ready=ready,
         current=seen and ready >= desired and updated >= desired and total == updated,
         trouble=_creation_trouble(conditions.get("ReplicaFailure") or {}),
-        since=datetime.fromisoformat(stamp) if stamp else live.created_at,
     )
 
 

@@ -19,9 +19,11 @@ ACCEPTED_KEY = "accepted.json"
 POLICY_KEY = "policy.json"
 
 
-def numbered(table: RoutingTable, live: RoutingTable | None, *, known_versions: Iterable[int]) -> RoutingTable:
+def numbered(
+    table: RoutingTable, live: RoutingTable | None, *, live_hash: str, known_versions: Iterable[int]
+) -> RoutingTable:
     """Return `table` under the live version when it says the same, else under the next one."""
-    if live is not None and live.pipeline_uid == table.pipeline_uid and live.table_hash() == table.table_hash():
+    if live is not None and live_hash == table.table_hash():
         return table.model_copy(update={"version": live.version})
     highest = max([*known_versions, live.version if live is not None else 0])
     return table.model_copy(update={"version": highest + 1})
