@@ -176,5 +176,6 @@ def test_time_is_in_proportion_to_the_text(whitespace: Tokenizer, strategy: str,
         chunk(found, shape, whitespace)
         return time.process_time() - begun
 
+    # Eight times the text; a quadratic cutter would take 64 times as long, a busy machine some of what lies between.
     seconds(1_000)
-    assert seconds(160_000) < 16 * max(seconds(20_000), 0.01)
+    assert min(seconds(160_000) for _ in range(2)) < 32 * max(seconds(20_000), 0.01)
