@@ -105,5 +105,6 @@ def test_time_is_in_proportion_to_the_page_whatever_it_holds(unit: str) -> None:
         extract_html(f"{unit} " * times + ">")
         return time.process_time() - begun
 
+    # Eight times the page; a quadratic reader would take 64 times as long, a busy machine some of what lies between.
     seconds(100)
-    assert seconds(16_000) < 16 * max(seconds(2_000), 0.005)
+    assert min(seconds(16_000) for _ in range(2)) < 32 * max(seconds(2_000), 0.005)
