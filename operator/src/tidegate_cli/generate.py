@@ -1,7 +1,7 @@
 """Writes what is derived from something else in the tree, or checks that it is fresh.
 
 `make generate` runs this; `make verify` runs it with `--check` and fails on a difference. Derived:
-the CRDs, the chart's copy of them, and the quickstart's ConfigMap with Tidegate's documentation.
+the CRDs, the chart's copy of them, docs/kubectl.md, and the quickstart's ConfigMap with Tidegate's documentation.
 """
 
 import argparse
@@ -20,17 +20,22 @@ QUICKSTART_DOCUMENTS = ("README.md", "docs/*.md", "docs/adr/*.md")
 def derived_files(root: Path) -> Mapping[Path, str]:
     """Return what every derived file should hold."""
     from tidegate_api.crdgen import chart_files, crd_files
+    from tidegate_cli.command_docs import command_document
+    from tidegate_cli.kubectl_rag import parser
 
     files = {root / "crds" / name: text for name, text in crd_files().items()}
     files |= {root / "charts" / "tidegate" / "templates" / "crds" / name: text for name, text in chart_files().items()}
-    files[root / "examples" / "quickstart" / "documents.yaml"] = quickstart_documents(root)
+    files[root / "docs" / "kubectl.md"] = command_document(parser(), title="kubectl rag")
+    files[root / "examples" / "quickstart" / "documents.yaml"] = quickstart_documents(root, files)
     return files
 
 
-def quickstart_documents(root: Path) -> str:
-    """Return the ConfigMap manifest that holds Tidegate's own documentation."""
-    paths = sorted(path for pattern in QUICKSTART_DOCUMENTS for path in root.glob(pattern))
-    data = {path.relative_to(root).as_posix().replace("/", "."): path.read_text() for path in paths}
+def quickstart_documents(root: Path, derived: Mapping[Path, str]) -> str:
+    """Return the ConfigMap manifest that holds Tidegate's own documentation, derived pages as they should be."""
+    paths = {path for pattern in QUICKSTART_DOCUMENTS for path in root.glob(pattern)}
+    paths |= {path for path in derived if path.parent == root / "docs"}
+    texts = {path: derived.get(path) or path.read_text() for path in sorted(paths)}
+    data = {path.relative_to(root).as_posix().replace("/", "."): text for path, text in texts.items()}
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "docs"}, "data": data}
     return HEADER + yaml.dump(manifest, Dumper=_BlockDumper, sort_keys=True, allow_unicode=True, width=1000)
 
