@@ -15,7 +15,7 @@ from tidegate_runtime.ports import Scores
 
 DEPTH = 3
 COVERAGE_FLOOR = 0.30
-NEUTRAL_COVERAGE = 0.40
+NEUTRAL_COVERAGE = 0.50
 GUARDED_SHARE = 0.05
 
 

@@ -82,7 +82,7 @@ async def test_words_that_the_index_hardly_knows_weigh_little(runtime: Any, fake
 
 async def test_words_that_a_hit_holds_entirely_weigh_more(runtime: Any, fakes: SimpleNamespace) -> None:
     index = fakes.Index(lexical_hits={"a": 3.0, "b": 1.0}, dense_hits={"b": 0.9, "a": 0.1}, coverage=1.0)
-    assert scored(await runtime.ask(await runtime.serve(index))) == {"a": 0.625, "b": 0.375}
+    assert scored(await runtime.ask(await runtime.serve(index))) == {"a": 0.571429, "b": 0.428571}
 
 
 async def test_the_guard_can_be_switched_off(runtime: Any, fakes: SimpleNamespace) -> None:
