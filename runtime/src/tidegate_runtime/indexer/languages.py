@@ -47,5 +47,5 @@ class ForeignChunks:
 
     def _count(self, key: DocumentKey, contents: Sequence[str]) -> None:
         beyond_ascii = [content for content in contents if not content.isascii()]  # Latin letters are always read
-        share = language_mismatch_share(beyond_ascii, self._fingerprint)
+        share = language_mismatch_share(beyond_ascii, self._fingerprint) if beyond_ascii else 0.0
         self._counts[key] = round(share * len(beyond_ascii)), len(contents)

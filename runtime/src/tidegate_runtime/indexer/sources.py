@@ -94,9 +94,9 @@ def read_file(file: ListedFile) -> bytes:
     if file.signature.size_bytes > MAX_FILE_BYTES:
         raise _too_large(file.signature.size_bytes)
     try:
-        with open(file.path, "rb") as stream:
+        with open(file.path, "rb", buffering=0) as stream:
             size_bytes = os.fstat(stream.fileno()).st_size  # it may have grown since it was listed
-            data = stream.read() if size_bytes <= MAX_FILE_BYTES else b""
+            data = stream.readall() if size_bytes <= MAX_FILE_BYTES else b""
     except OSError as error:
         raise UnreadableDocumentError(f"cannot be read: {error.strerror}; check its permissions") from error
     if size_bytes > MAX_FILE_BYTES:

@@ -70,15 +70,18 @@ class Workshop:
             for cut in batch
             for piece in cut.chunks
         ]
-        vectors: Iterator[FloatVector] = iter(embedder.embed_passages(passages) if passages else ())
+        vectors = embedder.embed_passages(passages) if passages else np.zeros((0, 1), dtype=np.float32)
+        usable = np.logical_and(np.isfinite(vectors).all(axis=1), vectors.any(axis=1))
         made = Made([], {})
+        first = 0
         for cut in batch:
-            own = [next(vectors) for _ in cut.chunks]
-            unusable = next((number for number, vector in enumerate(own) if not _usable(vector)), None)
-            if unusable is None:
-                made.records.append(_record(cut, own, embedder))
+            rows = slice(first, first + len(cut.chunks))
+            first = rows.stop
+            if usable[rows].all():
+                made.records.append(_record(cut, list(vectors[rows]), embedder))
             else:
-                reason = f"the encoder gave no usable vector for chunk {unusable}; look at its text, or leave it out"
+                number = int(np.argmin(usable[rows]))
+                reason = f"the encoder gave no usable vector for chunk {number}; look at its text, or leave it out"
                 made.refused[cut.document.key] = Refusal(cut.document.content_hash, reason)
         return made
 
@@ -128,7 +131,3 @@ def _chunk_record(document: SourceDocument, piece: Chunk, vector: FloatVector, e
         vector=vector,
         truncated=is_truncated(piece, title=document.title, tokenizer=embedder.tokenizer, max_tokens=max_tokens),
     )
-
-
-def _usable(vector: FloatVector) -> bool:
-    return bool(np.isfinite(vector).all() and vector.any())
