@@ -62,6 +62,15 @@ class ApiServer:
             return web.json_response({"message": "conflict"}, status=409)
         return web.json_response(self.put(path, body))
 
+    def _replay(self, request: web.Request, queue: asyncio.Queue[dict | None]) -> None:
+        """Begin with what has changed since the version that the watcher knows, as an API server does."""
+        name = request.query["fieldSelector"].removeprefix("metadata.name=")
+        found = self.objects.get(f"{request.path}/{name}")
+        if found is not None and int(found["metadata"]["resourceVersion"]) > int(
+            request.query.get("resourceVersion", "0")
+        ):
+            queue.put_nowait({"type": "MODIFIED", "object": found})
+
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -70,6 +79,7 @@ class ApiServer:
             await response.write(json.dumps(event).encode() + b"\n")
             return response
         queue: asyncio.Queue[dict | None] = asyncio.Queue()
+        self._replay(request, queue)
         self.watchers.append(queue)
         await response.write(b'{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "1"}}}\n')
         try:
