@@ -301,3 +301,22 @@ async def test_at_rest_nothing_is_written(rig: Rig) -> None:
         await rig.reconciler(DESK)
 
     assert rig.cluster.writes[before:] == []
+
+
+async def test_a_lost_status_is_made_again_from_the_marks_on_the_releases(rig: Rig) -> None:
+    good = rig.status(DESK)["servingRelease"]
+    rig.cluster.put(pipeline(top_k=10))
+    await settle(rig)
+    await ask(rig, "promote")
+    bad = rig.status(DESK)["servingRelease"]
+    await ask(rig, "rollback")
+
+    rig.cluster.objects[DESK.ref]["status"] = {"observedGeneration": -1}
+    rig.cluster.objects[RULES.ref]["metadata"]["annotations"] = {}
+    rig.restart()
+    await settle(rig)
+
+    assert rig.status(DESK)["servingRelease"] == good
+    assert [entry["release"] for entry in rollout(rig)["rejected"]] == [bad]
+    assert rig.conditions(DESK)["Stalled"] == ("True", "RolledBack")
+    assert table(rig).stable == good

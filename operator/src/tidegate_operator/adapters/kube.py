@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 _config: Any = config
 
 REQUEST_SECONDS = 15.0
+CONNECTIONS_MAX = 32
 LIST_PAGE = 500
 _APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
@@ -40,6 +41,10 @@ class KubeCluster:
     """Implements `ClusterReader`, `ClusterWriter` and `Rights`. Open it with `async with`."""
 
     def __init__(self, configuration: Any) -> None:
+        # Few connections, kept: handshakes cost more than waiting. The environment and ~/.netrc are not looked at
+        # for every request, which would be two hops to a thread each; a proxy is read from the configuration.
+        configuration.connection_pool_maxsize = CONNECTIONS_MAX
+        configuration.client_session_kwargs = {"trust_env": False}
         self._client: Any = client.ApiClient(configuration)
 
     @classmethod

@@ -10,16 +10,16 @@ from datetime import datetime
 
 from tidegate_api.v1alpha1.common import RequestOutcome, Status
 from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipelineSpec, RetrievalPipelineStatus, RolloutStatus
-from tidegate_operator.core.children import ChildrenPlan, Upkeep, Wanted, plan_children, seal
+from tidegate_operator.core.children import ChildrenPlan, Upkeep, Wanted, plan_children
 from tidegate_operator.core.desired import pipeline_config
 from tidegate_operator.core.names import Annotation
 from tidegate_operator.core.observed_rp import PipelineWorld, acceptance
 from tidegate_operator.core.plan import Note, Plan, Rest
 from tidegate_operator.core.platform import Platform
 from tidegate_operator.core.policies import Verdict
+from tidegate_operator.core.release_marks import marked_releases, release_manifest, state_of
 from tidegate_operator.core.release_retention import deletions, expired_releases
 from tidegate_operator.core.releases import Desired, Waits, desire
-from tidegate_operator.core.render.controllerrevision import frozen_release
 from tidegate_operator.core.requests import Request, read_request
 from tidegate_operator.core.rollout import RolloutFacts, advance
 from tidegate_operator.core.rollout_requests import answer
@@ -65,7 +65,8 @@ def plan_pipeline(world: PipelineWorld, platform: Platform, now: datetime) -> Pl
             world, intent.spec, rolled.state, facts=rolled.facts, rules=intent.rules, platform=platform, now=now
         )
     freeze = plan_children(world.children, _freeze(world, intent.wanted), now=now)
-    children = plan_children(world.children, front.children if front is not None else (), now=now)
+    wanted = [*(front.children if front is not None else ()), *marked_releases(world, rolled.state)]
+    children = plan_children(world.children, wanted, now=now)
     blocked = ChildrenPlan(
         conflicts=(*freeze.conflicts, *children.conflicts),
         leftovers=(*freeze.leftovers, *children.leftovers),
@@ -118,13 +119,12 @@ def _intend(world: PipelineWorld, platform: Platform) -> Intent:
 def _freeze(world: PipelineWorld, wanted: Desired | Waits | None) -> list[Wanted]:
     if not isinstance(wanted, Desired) or wanted.name in world.frozen:
         return []
-    manifest = frozen_release(wanted.frozen, world.children.owner)
-    return [Wanted(seal(manifest, world.children), Upkeep.ONCE)]
+    return [Wanted(release_manifest(wanted.frozen, world.children, {}), Upkeep.ONCE)]
 
 
 def _roll(world: PipelineWorld, intent: Intent, now: datetime) -> Rolled:
     """Move the rollout by at most one transition: a person's request first, then what the spec asks for."""
-    facts, state = _rollout_facts(world, intent, now), world.status.rollout
+    facts, state = _rollout_facts(world, intent, now), state_of(world)
     request = _request(world, intent, now)
     if request is not None:
         answered = answer(request, state, facts, now)
@@ -166,7 +166,7 @@ def _rollout_facts(world: PipelineWorld, intent: Intent, now: datetime) -> Rollo
         window_releases=count,
         window=duration,
     )
-    state = world.status.rollout
+    state = state_of(world)
     table = table_for(world, held_by(world, state, facts, rules, now), state, rules)
     return replace(facts, acknowledged=acknowledged(world, table))
 
