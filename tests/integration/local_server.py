@@ -253,7 +253,9 @@ class LocalServer:
         """Return everything that explains a failure."""
         files = [self.folder / "output.txt", *sorted(self.state.glob("logs/*.log")), *self.state.glob("config/*.json")]
         return "\n".join(
-            f"--- {path.name}\n{path.read_text(errors='replace')[-SHOWN_CHARACTERS:]}" for path in files if path.is_file()
+            f"--- {path.name}\n{path.read_text(errors='replace')[-SHOWN_CHARACTERS:]}"
+            for path in files
+            if path.is_file()
         )
 
     def _is_ready(self) -> bool:

@@ -32,7 +32,9 @@ def test_every_plane_stays_out_of_the_others_extras() -> None:
     import tomllib
 
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    names = {extra: {requirement.split(">")[0].split("=")[0] for requirement in wanted} for extra, wanted in extras.items()}
+    names = {
+        extra: {requirement.split(">")[0].split("=")[0] for requirement in wanted} for extra, wanted in extras.items()
+    }
     assert not names["operator"] & {"onnxruntime", "numpy", "tokenizers", "torch"}
     assert not (names["runtime-common"] | names["sidecar"]) & {"kubernetes", "kopf", "torch"}
     assert "onnxruntime-gpu" not in names["runtime"] | names["local"]
