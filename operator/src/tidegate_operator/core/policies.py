@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from tidegate_api.conditions import Reason
 from tidegate_api.violation import Violation
+from tidegate_operator.core.observed import Refusal
 
 World = TypeVar("World")
 
@@ -33,6 +34,13 @@ def of_violations(violations: Iterable[Violation]) -> Verdict | None:
     if not found:
         return None
     return Verdict(_reason(found[0]), "; ".join(str(violation) for violation in found))
+
+
+def of_refusals(refusals: Iterable[Refusal]) -> Verdict | None:
+    """Return a verdict on the first object that the API server refused."""
+    for refusal in refusals:
+        return Verdict(Reason.REFUSED_BY_API_SERVER, f"{refusal.ref} was refused: {refusal.message}")
+    return None
 
 
 def _reason(violation: Violation) -> Reason:

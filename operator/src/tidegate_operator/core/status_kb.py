@@ -14,7 +14,7 @@ from tidegate_api.v1alpha1.knowledgebase import RevisionStatus, SyncFailure, Syn
 from tidegate_operator.core.kinds import Ref
 from tidegate_operator.core.observed import Refusal
 from tidegate_operator.core.observed_kb import KnowledgeWorld
-from tidegate_operator.core.policies import Verdict
+from tidegate_operator.core.policies import Verdict, of_refusals
 from tidegate_operator.core.revisions import READY, RETIRING
 from tidegate_operator.core.workloads import Trouble, first_trouble
 
@@ -138,7 +138,7 @@ def sync_status(before: SyncStatus, state: SyncState | None) -> SyncStatus:
 def statements(world: KnowledgeWorld, facts: Facts) -> Iterator[Statement]:
     """Yield every condition that holds."""
     standing = _standing(world, facts)
-    verdict = facts.verdict or _refused(facts)
+    verdict = facts.verdict or of_refusals(facts.refusals)
     yield Statement(ConditionType.READY, standing.ready, standing.reason, standing.message)
     yield (
         Statement(ConditionType.ACCEPTED, "True", Reason.ACCEPTED)
@@ -162,7 +162,7 @@ def statements(world: KnowledgeWorld, facts: Facts) -> Iterator[Statement]:
 
 
 def _standing(world: KnowledgeWorld, facts: Facts) -> Standing:
-    if (verdict := facts.verdict or _refused(facts)) is not None:
+    if (verdict := facts.verdict or of_refusals(facts.refusals)) is not None:
         return Standing("False", verdict.reason, verdict.message, stalled=True)
     if facts.conflicts:
         message = f"{facts.conflicts[0]} exists and is not ours; rename or remove it, nothing of it was changed"
@@ -181,12 +181,6 @@ def _standing(world: KnowledgeWorld, facts: Facts) -> Standing:
     if desired is None:
         return Standing("Unknown", Reason.LANGUAGE_UNKNOWN, "the indexer is finding out the language of the documents")
     return Standing("Unknown", Reason.BUILDING, "the index revision of this generation is being built")
-
-
-def _refused(facts: Facts) -> Verdict | None:
-    for refusal in facts.refusals:
-        return Verdict(Reason.REFUSED_BY_API_SERVER, f"{refusal.ref} was refused: {refusal.message}")
-    return None
 
 
 def _failure(world: KnowledgeWorld, revision: str) -> str:

@@ -15,7 +15,7 @@ from tidegate_operator.core.kinds import Kind, Ref
 from tidegate_operator.core.names import release_object_name
 from tidegate_operator.core.observed import Refusal
 from tidegate_operator.core.observed_rp import PipelineWorld
-from tidegate_operator.core.policies import Verdict
+from tidegate_operator.core.policies import Verdict, of_refusals
 from tidegate_operator.core.rejection import rejection_of
 from tidegate_operator.core.releases import Desired, Waits
 from tidegate_operator.core.rollout import Phase
@@ -113,7 +113,7 @@ def _phase(
 def statements(world: PipelineWorld, facts: Facts) -> Iterator[Statement]:
     """Yield every condition that holds."""
     standing = _standing(world, facts)
-    verdict = facts.verdict or _refused(facts)
+    verdict = facts.verdict or of_refusals(facts.refusals)
     yield Statement(ConditionType.READY, standing.ready, standing.reason, standing.message)
     yield (
         Statement(ConditionType.ACCEPTED, "True", Reason.ACCEPTED)
@@ -142,7 +142,7 @@ def _standing(world: PipelineWorld, facts: Facts) -> Standing:
 
 def _blocked(_: PipelineWorld, facts: Facts) -> Standing | None:
     """Somebody has to act before anything can move."""
-    if (verdict := facts.verdict or _refused(facts)) is not None:
+    if (verdict := facts.verdict or of_refusals(facts.refusals)) is not None:
         return Standing("False", verdict.reason, verdict.message, stalled=True)
     if facts.conflicts:
         message = f"{facts.conflicts[0]} exists and is not ours; rename or remove it, nothing of it was changed"
@@ -223,12 +223,6 @@ def _under_way(world: PipelineWorld, facts: Facts) -> Standing:
     if workload is None or workload.ready < workload.desired:
         return Standing("Unknown", Reason.STARTING, "pods are starting")
     return Standing("Unknown", Reason.NOT_ACKNOWLEDGED, "pods have not taken over the newest table and settings yet")
-
-
-def _refused(facts: Facts) -> Verdict | None:
-    for refusal in facts.refusals:
-        return Verdict(Reason.REFUSED_BY_API_SERVER, f"{refusal.ref} was refused: {refusal.message}")
-    return None
 
 
 def _available(world: PipelineWorld, facts: Facts) -> Statement:
