@@ -11,7 +11,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -272,7 +272,6 @@ async def test_a_revision_that_is_not_there_fails_with_the_reason(
             "colour",
         ),
         ("/v1/search", search(release="rel-0"), 503, "release_unavailable", "rel-0 is not open"),
-        ("/v1/search", b" " * (5 << 20), 413, "too_large", "send less"),
         ("/v1/open", {"name": "rel-0"}, 400, "invalid_request", "pipeline: "),
         ("/v1/close", {}, 400, "invalid_request", "release: "),
         ("/v1/nothing", {}, 404, "not_found", "POST /v1/nothing"),
@@ -286,6 +285,26 @@ async def test_an_error_has_a_closed_code_and_says_what_is_wrong(
     assert (answered, answer["error"]["code"]) == (status, code)
     assert said in answer["error"]["message"]
     assert "Traceback" not in answer["error"]["message"]
+
+
+async def test_a_body_that_is_too_large_is_refused(session: aiohttp.ClientSession, shared: Place) -> None:
+    await open_release(session)
+    # By hand: an aiohttp session ends before its transport has got rid of what the server did not read.
+    body = b" " * (5 << 20)
+    reader, writer = await asyncio.open_unix_connection(shared.socket)
+    try:
+        writer.write(b"POST /v1/search HTTP/1.1\r\nHost: runtime\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        async with asyncio.timeout(30):
+            answer = await reader.readuntil(b"}}")
+        head, _, said = answer.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 413 ")
+        error = json.loads(said)["error"]
+        assert error["code"] == "too_large"
+        assert "send less" in error["message"]
+    finally:
+        writer.transport.abort()
+        with suppress(OSError):
+            await writer.wait_closed()
 
 
 async def test_metrics_count_searches_and_nodes(session: aiohttp.ClientSession) -> None:
