@@ -71,13 +71,18 @@ def wait_for_end(namespace: Namespace, load: Load) -> list[dict[str, Any]]:
     return load.answers()
 
 
-def test_a_new_index_answers_a_share_then_everybody_then_nobody(
-    namespace: Namespace, images: Mapping[str, str]
+@pytest.mark.parametrize(
+    "changed",
+    [{"chunking": {"sizeTokens": 64}}, {"embedding": {"model": "use-m3"}}],
+    ids=["a new index shares the pods", "a new model has pods of its own"],
+)
+def test_a_share_then_everybody_then_back(
+    namespace: Namespace, images: Mapping[str, str], changed: dict[str, Any]
 ) -> None:
     load = started(namespace, images, seconds=150)
     stable = wait_for_policy(namespace, "is idle", phase="Idle")["status"]["stable"]
 
-    change(namespace, {"chunking": {"sizeTokens": 64}})
+    change(namespace, changed)
     paused = wait_for_policy(namespace, "waits for a person", phase="Paused", stepName="look")
     candidate = paused["status"]["candidate"]
     assert paused["status"]["share"] == "30%"

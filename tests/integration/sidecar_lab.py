@@ -148,7 +148,9 @@ async def call(port: int, method: str, target: str, document: object = None, /, 
         async with asyncio.timeout(15):
             return await read_answer(reader)
     finally:
-        writer.close()
+        writer.transport.abort()  # what the sidecar refused to read is not sent for ever
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
 
 
 async def until(condition: Callable[[], Awaitable[bool]] | Callable[[], bool], what: str) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
+import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from tests.integration.sidecar_lab import Call, PlayedRuntime, call, reply, until
 
 from tidegate_api.wire import ErrorCode, Scope, SearchRequest
+from tidegate_sidecar.adapters import runtime_socket
 from tidegate_sidecar.adapters.runtime_socket import PeerSocket, RuntimeSocket
 from tidegate_sidecar.errors import RequestError
 from tidegate_sidecar.http1 import HttpServer
@@ -109,10 +112,61 @@ async def test_an_unsigned_call_from_outside_is_refused(pair: Pair) -> None:
     assert pair.remote.searches == []
 
 
-async def test_peers_that_are_gone_are_unavailable(pair: Pair) -> None:
+async def test_peers_that_are_gone_are_unavailable(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime_socket, "ENDPOINTS_SETTLE_SECONDS", 0.2)
     answer = await pair.ask(release="rel-c")
     assert isinstance(answer, RequestError)
     assert answer.code is ErrorCode.RELEASE_UNAVAILABLE
+
+
+@contextlib.asynccontextmanager
+async def answering(port: int = 0, *, answers_each: int = 100) -> AsyncIterator[int]:
+    """Answer on a port with the connection's number; a connection ends unanswered after `answers_each` requests."""
+    counter, tasks = itertools.count(), set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tasks.add(asyncio.current_task())
+        connection = next(counter)
+        with contextlib.closing(writer), contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            for _ in range(answers_each):
+                await reader.readuntil(BODY)
+                writer.write(reply({"connection": connection}))
+            await reader.readuntil(BODY)
+
+    async with await asyncio.start_server(serve, "127.0.0.1", port) as server:
+        yield int(server.sockets[0].getsockname()[1])
+        await asyncio.wait(tasks)
+
+
+async def hop(pool: PeerSocket) -> object:
+    """Return what the peer answers."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[RuntimeReply | RequestError] = loop.create_future()
+    pool.send(b"POST /v1/hop", BODY, deadline=loop.time() + 5, done=answer.set_result)
+    outcome = await asyncio.wait_for(answer, 10)
+    assert isinstance(outcome, RuntimeReply), outcome
+    return json.loads(outcome.body)
+
+
+async def test_peers_that_refuse_until_they_are_known_are_asked_again() -> None:
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        port = int(reserved.getsockname()[1])
+    pool = PeerSocket("127.0.0.1", port)
+    asked = asyncio.ensure_future(hop(pool))
+    done, _ = await asyncio.wait({asked}, timeout=3 * runtime_socket.REFUSED_SECONDS)
+    assert not done
+
+    async with answering(port):
+        assert await asked == {"connection": 0}
+        pool.close()
+
+
+async def test_a_peer_that_ends_with_a_request_in_its_hands_is_not_the_requests_end() -> None:
+    async with answering(answers_each=1) as port:
+        pool = PeerSocket("127.0.0.1", port)
+        assert [await hop(pool) for _ in range(2)] == [{"connection": 0}, {"connection": 1}]
+        pool.close()
 
 
 async def test_errors_of_the_runtime_are_passed_on(pair: Pair) -> None:

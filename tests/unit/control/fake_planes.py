@@ -119,10 +119,11 @@ class FakePlanes:
 
 @dataclass
 class Controllers:
-    """Makes pods for Deployments and reports them ready. `held` names Deployments whose pods do not start."""
+    """Makes pods for Deployments and reports them ready."""
 
     cluster: FakeCluster
-    held: set[str] = field(default_factory=set)
+    held: set[str] = field(default_factory=set)  # Deployments whose pods do not start
+    unprobed: set[str] = field(default_factory=set)  # Deployments whose pods run and are not counted as ready yet
     failures: dict[str, str] = field(default_factory=dict)  # Deployments that make no pods, and why
     pending: dict[str, str] = field(default_factory=dict)  # Deployments whose pods find no node, and why
 
@@ -152,6 +153,7 @@ class Controllers:
             self._report(ref, metadata["generation"], replicas=0, ready=0, conditions=[condition])
             return set()
         starts = name not in self.held and name not in self.pending
+        ready = starts and name not in self.unprobed
         pods = {Ref(Kind.POD, namespace, f"{name}-{index}") for index in range(replicas)}
         for index, pod in enumerate(sorted(pods)):
             self._start(
@@ -159,13 +161,16 @@ class Controllers:
                 spec["template"]["metadata"]["labels"],
                 f"10.0.0.{index}",
                 starts=starts,
+                ready=ready,
                 why=self.pending.get(name),
             )
-        self._report(ref, metadata["generation"], replicas=replicas, ready=replicas if starts else 0, conditions=[])
+        self._report(ref, metadata["generation"], replicas=replicas, ready=replicas if ready else 0, conditions=[])
         return pods
 
-    def _start(self, ref: Ref, labels: dict[str, str], address: str, *, starts: bool, why: str | None) -> None:
-        conditions = [{"type": "Ready", "status": "True" if starts else "False"}]
+    def _start(
+        self, ref: Ref, labels: dict[str, str], address: str, *, starts: bool, ready: bool, why: str | None
+    ) -> None:
+        conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
         if why is not None:
             conditions.append({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why})
         if ref not in self.cluster.objects:

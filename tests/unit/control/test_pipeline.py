@@ -268,6 +268,18 @@ async def test_another_deployment_gets_the_traffic_only_when_all_its_pods_are_wa
     assert public(rig) == new
 
 
+async def test_nobody_is_sent_to_warm_pods_that_their_service_does_not_know_yet(rig: Rig) -> None:
+    old, new = await to_another_deployment(rig)
+    rig.controllers.unprobed = {f"desk-{new}"}
+    await settle(rig)
+    assert public(rig) == old
+    assert rig.status(DESK)["rollout"]["phase"] == "Preparing"
+
+    rig.controllers.unprobed = set()
+    await settle(rig)
+    assert public(rig) == new
+
+
 async def test_the_old_deployment_goes_when_its_traffic_has_drained(rig: Rig) -> None:
     old, new = await to_another_deployment(rig)
     await settle(rig)

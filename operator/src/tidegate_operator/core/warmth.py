@@ -2,7 +2,8 @@
 
 A release is warm when the pods that are to serve it say so themselves; a probe on a port says nothing
 about models and indexes. In a Deployment that serves already every ready pod must have it, so that no
-request meets one that has not; a Deployment of its own must have all its pods.
+request meets one that has not; a Deployment of its own must have all its pods, and Kubernetes must count
+them as ready too: its peer Service knows no others, and refuses every hop.
 """
 
 from collections.abc import Iterable
@@ -40,7 +41,7 @@ def _warm(world: PipelineWorld, release: ReleaseConfig) -> bool:
     if stable is None or stable.release.deployment == release.deployment:
         # Ready pods get traffic, so all of them must have it; where none is ready, one that has it is better than none.
         return bool(holding) and {pod.name for pod in pods if pod.ready} <= holding
-    return len(holding) >= workload.desired
+    return len(holding & {pod.name for pod in pods if pod.ready}) >= workload.desired
 
 
 def _holds(state: SidecarState, release: str) -> bool:

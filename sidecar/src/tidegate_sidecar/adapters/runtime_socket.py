@@ -5,6 +5,9 @@ A general client costs more than the whole rest of a request here. Invariants:
 - A connection that did not finish its exchange cleanly is closed, never pooled: answers can't change hands.
 - Giving up (deadline, caller gone) closes the connection, which is how the runtime learns to stop.
 - A request is written again only once, and only when a pooled connection turned out to be dead already.
+- Peers stand behind a Service that learns of a pod's start and end a little later than the pod: a connection that
+  they refuse is tried again for a while, and one that ends in that way is not the request's end. A search changes
+  nothing, so asking twice harms nobody.
 """
 
 import asyncio
@@ -20,6 +23,9 @@ from tidegate_sidecar.ports import Done, RuntimeReply
 
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 BUSY_SECONDS = 0.005
+REFUSED_SECONDS = 0.05
+# How long the nodes of a cluster may send connections to a pod that has ended, or has yet to begin.
+ENDPOINTS_SETTLE_SECONDS = 3.0
 
 
 class SocketExchange:
@@ -137,8 +143,7 @@ class RuntimeConnection(asyncio.Protocol):
         """Fail the request under way, or send it again when nothing of it can have arrived."""
         self.transport = None
         self._pool.discard(self)
-        nothing_sent = isinstance(exc, BrokenPipeError) and self._received_bytes == 0
-        if nothing_sent and self._served and self._exchange is not None:
+        if self._served and self._exchange is not None and self._received_bytes == 0 and self._pool.may_repeat(exc):
             exchange, self._exchange = self._exchange, None
             self._pool.connect(exchange)
         self.cut(runtime_gone("it closed the connection before it had answered"))
@@ -210,10 +215,14 @@ def deadline_passed() -> RequestError:
 
 
 class ConnectionPool:
-    """Connections that one dialler makes, kept alive between requests."""
+    """Connections that one dialler makes, kept alive between requests.
 
-    def __init__(self, dial: Dial) -> None:
+    `patience_seconds` is how long a refused connection is tried again; 0 = whoever refuses is gone.
+    """
+
+    def __init__(self, dial: Dial, *, patience_seconds: float = 0) -> None:
         self._dial = dial
+        self._patience_seconds = patience_seconds
         self._loop = asyncio.get_running_loop()
         self._idle: list[RuntimeConnection] = []
 
@@ -237,6 +246,10 @@ class ConnectionPool:
         exchange.connector = connector
         connector.add_done_callback(partial(_connected, exchange))
 
+    def may_repeat(self, ended: Exception | None) -> bool:
+        """Return whether a request that met the end of its connection, and no byte of an answer, is sent again."""
+        return isinstance(ended, BrokenPipeError) or self._patience_seconds > 0
+
     def put_back(self, connection: RuntimeConnection) -> None:
         """Keep a connection whose exchange ended cleanly."""
         self._idle.append(connection)
@@ -252,6 +265,7 @@ class ConnectionPool:
             self._idle.pop().cut()
 
     async def _connect(self, deadline: float) -> RuntimeConnection:
+        give_up = self._loop.time() + self._patience_seconds
         async with asyncio.timeout_at(deadline):
             while True:
                 try:
@@ -259,6 +273,10 @@ class ConnectionPool:
                 except BlockingIOError:
                     # A Unix socket whose queue of callers is full: the runtime is busy, not gone.
                     await asyncio.sleep(BUSY_SECONDS)
+                except ConnectionRefusedError:
+                    if self._loop.time() >= give_up:
+                        raise
+                    await asyncio.sleep(REFUSED_SECONDS)
                 else:
                     return connection
 
@@ -294,4 +312,6 @@ class PeerSocket(ConnectionPool):
 
     def __init__(self, host: str, port: int) -> None:
         loop = asyncio.get_running_loop()
-        super().__init__(lambda protocols: loop.create_connection(protocols, host, port))
+        super().__init__(
+            lambda protocols: loop.create_connection(protocols, host, port), patience_seconds=ENDPOINTS_SETTLE_SECONDS
+        )
