@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.cluster import Cluster, Namespace
+from tests.integration.indexer_process import Indexer, new_indexer
 
 from tidegate_api.crdgen import crd_files
 from tidegate_operator.adapters.kube import KubeCluster
@@ -67,6 +68,14 @@ async def kube(api_server: Cluster) -> AsyncIterator[KubeCluster]:
     """Return the operator's adapter, connected as an administrator."""
     async with await KubeCluster.from_environment(str(api_server.kubeconfig)) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def indexer(tmp_path: Path) -> Iterator[Indexer]:
+    """Return an indexer process that is not started, with one empty source on a volume."""
+    made = new_indexer(tmp_path)
+    yield made
+    made.kill()
 
 
 def install_definitions(cluster: Cluster) -> None:

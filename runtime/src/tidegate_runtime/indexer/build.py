@@ -18,7 +18,9 @@ from tidegate_runtime.indexer.report import Report
 from tidegate_runtime.indexer.revisions import EmbeddedRevisions
 from tidegate_runtime.indexer.roster import Roster
 from tidegate_runtime.indexer.snapshot import SourceReader
+from tidegate_runtime.indexer.sources import ListedFile, read_file
 from tidegate_runtime.indexer.state import StateFile, claimed
+from tidegate_runtime.indexer.stopping import HeedingEmbedder, StopSign
 from tidegate_runtime.indexer.watching import SourceWatch
 from tidegate_runtime.indexer.work import OpenEmbedder
 from tidegate_runtime.ports import Embedder
@@ -31,22 +33,30 @@ def make_loop(
     open_embedder: OpenEmbedder,
     publish: Callable[[IndexerState], None],
     watch: bool = False,
+    stop: StopSign | None = None,
 ) -> IndexLoop:
-    """Put a loop together over the revisions in `root`, which this process must have claimed.
+    """Put a loop together over the revisions in `root`, which this process must have claimed; `stop` ends it.
 
     Raises:
         StateVersionError: the folder is of another version.
     """
     clock, store = SystemClock(), EmbeddedRevisions(root)
     store.sweep()
+    stop = stop or StopSign()
+
+    def read_unless_stopped(file: ListedFile) -> bytes:
+        stop.heed()
+        return read_file(file)
+
     roster = Roster(store, file=StateFile(root), now=clock.now)
     parts = Parts(
         configs=configs,
-        sources=SourceWatch(SourceReader(), watch=watch, monotonic=clock.monotonic),
+        sources=SourceWatch(SourceReader(read=read_unless_stopped), watch=watch, monotonic=clock.monotonic),
         store=store,
         roster=roster,
-        open_embedder=open_embedder,
+        open_embedder=lambda fingerprint: HeedingEmbedder(open_embedder(fingerprint), stop),
         clock=clock,
+        stop=stop,
     )
     return IndexLoop(parts, report=Report(process=uuid.uuid4().hex, sync=roster.kept.sync), publish=publish)
 

@@ -7,9 +7,8 @@ pauses; nothing of it stops the other revisions.
 """
 
 import logging
-import threading
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate_api.config import IndexerConfig, IndexerState
 from tidegate_runtime.errors import (
@@ -28,6 +27,7 @@ from tidegate_runtime.indexer.report import Report
 from tidegate_runtime.indexer.revisions import RevisionStore
 from tidegate_runtime.indexer.roster import Roster
 from tidegate_runtime.indexer.schedule import Backoff
+from tidegate_runtime.indexer.stopping import StoppedError, StopSign
 from tidegate_runtime.indexer.view import SourcesView
 from tidegate_runtime.indexer.watching import SourceWatch
 from tidegate_runtime.indexer.work import OpenEmbedder, Workshop
@@ -49,6 +49,7 @@ class Parts:
     roster: Roster
     open_embedder: OpenEmbedder
     clock: Clock
+    stop: StopSign = field(default_factory=StopSign)
 
 
 class IndexLoop:
@@ -60,21 +61,22 @@ class IndexLoop:
         self._publish = publish
         self._judge = Judge(parts.store, now=parts.clock.now)
         self._hooks = Hooks(interrupted=self._interrupted, progressed=self._tell)
-        self._stopping = threading.Event()
         self._seen: IndexerConfig | None = None
         self._adopted: IndexerConfig | None = None
         self._unfinished = False
         self._backoff = Backoff()
         self._pause_until = 0.0
 
-    def run(self, stopping: threading.Event) -> None:
+    def run(self) -> None:
         """Work until told to stop, then release every revision."""
-        self._stopping = stopping
+        stop = self._parts.stop
         self._tell()
         try:
-            while not stopping.is_set():
+            while not stop.is_set():
                 self.tick()
-                stopping.wait(POLL_SECONDS)
+                stop.wait(POLL_SECONDS)
+        except StoppedError:
+            _logger.info("stopped before the batch in hand was committed; the next start makes it again")
         finally:
             self.close()
 
@@ -173,7 +175,7 @@ class IndexLoop:
 
     def _interrupted(self) -> bool:
         config = self._parts.configs.read()
-        if self._stopping.is_set() or config is None or config is not self._adopted:
+        if self._parts.stop.is_set() or config is None or config is not self._adopted:
             return True
         return self._parts.sources.look(config).changed
 

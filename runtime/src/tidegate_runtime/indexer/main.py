@@ -10,7 +10,6 @@ import logging
 import signal
 import socket
 import sys
-import threading
 import uuid
 from collections.abc import Coroutine, Sequence
 
@@ -27,6 +26,7 @@ from tidegate_runtime.indexer.config_source import ConfigSource, FileConfigSourc
 from tidegate_runtime.indexer.server import IndexerServer
 from tidegate_runtime.indexer.settings import IndexerSettings, parse_settings
 from tidegate_runtime.indexer.state import FolderBusyError, claimed
+from tidegate_runtime.indexer.stopping import StopSign
 from tidegate_runtime.models.registry import open_embedder
 from tidegate_runtime.ports import Embedder
 
@@ -74,14 +74,16 @@ async def _work(settings: IndexerSettings, configs: ConfigSource, published: Pub
     def open_it(fingerprint: EmbedderFingerprint) -> Embedder:
         return open_embedder(fingerprint, threads=settings.threads, device=settings.device)
 
-    loop = make_loop(settings.root, configs=configs, open_embedder=open_it, publish=published.put, watch=settings.watch)
-    stopping = threading.Event()
-    working = asyncio.create_task(asyncio.to_thread(loop.run, stopping))
+    stop = StopSign()
+    loop = make_loop(
+        settings.root, configs=configs, open_embedder=open_it, publish=published.put, watch=settings.watch, stop=stop
+    )
+    working = asyncio.create_task(asyncio.to_thread(loop.run))
     waiting = asyncio.create_task(until.wait())
     try:
         await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        stopping.set()
+        stop.set()
         waiting.cancel()
     await working
 

@@ -217,6 +217,7 @@ class World:
             open_embedder=lambda fingerprint: (self.open_embedder or (lambda _: self.embedder))(fingerprint),
             clock=self.clock,
         )
+        self.loop_stop = parts.stop
         self.loop = IndexLoop(
             parts, report=Report(process="one", sync=roster.kept.sync), publish=lambda state: self.states.append(state)
         )
