@@ -30,13 +30,13 @@ class Kubectl:
     options: tuple[str, ...] = ()
     environment: Mapping[str, str] | None = field(default=None, compare=False)
 
-    def get(self, kind: str, name: str) -> Document:
+    def get(self, kind: str, name: str, *, group: str = ".tidegate.dev") -> Document:
         """Return one object.
 
         Raises:
             KubectlError: it does not exist, or may not be read.
         """
-        return _object(self._run("get", f"{kind}.tidegate.dev", name, "-o", "json"))
+        return _object(self._run("get", f"{kind}{group}", name, "-o", "json"))
 
     def find(self, kind: str, *, selector: str = "", group: str = ".tidegate.dev") -> list[Document]:
         """Return the objects of a kind in the namespace."""

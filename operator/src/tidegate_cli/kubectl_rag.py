@@ -10,6 +10,9 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -20,6 +23,9 @@ from tidegate_cli.kubectl import Document, Kubectl, KubectlError
 from tidegate_cli.query import QueryError, Question, ask, render
 from tidegate_cli.rag_requests import Order, RequestTimeoutError, await_outcome, write_request
 from tidegate_cli.rag_views import pipeline_status, release_difference, releases_table, revisions_table
+
+if TYPE_CHECKING:
+    from tidegate_cli import decision
 
 OK, FAILED, USAGE, TIMED_OUT = 0, 1, 2, 3
 WATCH_SECONDS = 2.0
@@ -93,17 +99,41 @@ def parser() -> argparse.ArgumentParser:
             order.add_argument("--to", default="", help="release; the previous one when absent")
         order.set_defaults(run=_order)
 
-    for command, what in (("query", "ask a pipeline"), ("explain", "ask, and show why this release and these chunks")):
-        question = commands.add_parser(command, help=what)
-        question.add_argument("name", help="pipeline")
-        question.add_argument("query", help="the question")
-        question.add_argument("--key", default="", help="API key; TIDEGATE_KEY when absent")
-        for option in ("tenant", "user", "session", "release"):
-            question.add_argument(f"--{option}", default="")
-        question.add_argument("--top-k", type=int, default=3)
-        question.add_argument("-o", "--output", choices=("text", "json"), default="text")
-        question.set_defaults(run=_query)
+    query = commands.add_parser("query", help="ask a pipeline")
+    query.add_argument("name", help="pipeline")
+    query.add_argument("query", help="the question")
+    _add_question_options(query, top_k=3)
+    query.set_defaults(run=_query)
+
+    explain = commands.add_parser("explain", help="why a release answers, and each leg's ranks and scores")
+    explain.add_argument("name", help="pipeline")
+    explain.add_argument("query", nargs="?", default="", help="the question; nothing is asked when absent")
+    _add_question_options(explain, top_k=10)
+    explain.add_argument("--request-id", default="", help="query_id of a past answer that had neither user nor session")
+    explain.add_argument(
+        "--header", action="append", default=[], type=_header, metavar="NAME=VALUE", help="a header that rules look at"
+    )
+    explain.add_argument(
+        "--table", type=Path, help="decide by the table in this file, an earlier one say; no cluster is asked then"
+    )
+    explain.set_defaults(run=_explain)
     return top
+
+
+def _add_question_options(question: argparse.ArgumentParser, *, top_k: int) -> None:
+    question.add_argument("--key", default="", help="API key; TIDEGATE_KEY when absent")
+    for option in ("tenant", "user", "session"):
+        question.add_argument(f"--{option}", default="")
+    question.add_argument("--release", default="", help="force one, or `stable` or `candidate`; needs scope `force`")
+    question.add_argument("--top-k", type=int, default=top_k)
+    question.add_argument("-o", "--output", choices=("text", "json"), default="text")
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not name or not separator:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, for example x-beta=1")
+    return name, value
 
 
 def _status(kubectl: Kubectl, options: argparse.Namespace) -> int:
@@ -165,20 +195,79 @@ def _order(kubectl: Kubectl, options: argparse.Namespace) -> int:
 
 def _query(kubectl: Kubectl, options: argparse.Namespace) -> int:
     with kubectl.forwarded(options.name, SIDECAR_PORT) as port:
-        question = Question(
-            options.query,
-            url=f"http://127.0.0.1:{port}",
-            top_k=options.top_k,
-            key=options.key or os.environ.get("TIDEGATE_KEY", ""),
-            tenant=options.tenant,
-            user=options.user,
-            session=options.session,
-            release=options.release,
-            explain=options.command == "explain",
-        )
-        answer = ask(question)
+        answer = ask(_question(options, port))
     print(json.dumps(answer, indent=2, ensure_ascii=False) if options.output == "json" else render(answer))
     return OK
+
+
+def _explain(kubectl: Kubectl, options: argparse.Namespace) -> int:
+    from tidegate_cli import decision, explain
+
+    answer = None
+    if options.query and options.table is None:
+        with kubectl.forwarded(options.name, SIDECAR_PORT) as port:
+            answer = _ask_for_scores(_question(options, port))
+    try:
+        table = decision.read_table(_table_text(kubectl, options))
+        if table.pipeline != options.name:
+            raise RefusedError(f"the table is of pipeline {table.pipeline}, not of {options.name}")
+        replayed = decision.replay(table, _request(options, answer))
+    except decision.TableError as error:
+        raise RefusedError(str(error)) from error
+    if options.output == "json":
+        print(json.dumps(explain.document(replayed, answer), indent=2, ensure_ascii=False))
+    else:
+        print(explain.decision_text(replayed, answer))
+        if answer is not None:
+            print(f"\n{explain.legs_text(answer)}")
+    return FAILED if replayed.refusal else OK
+
+
+def _question(options: argparse.Namespace, port: int) -> Question:
+    return Question(
+        options.query,
+        url=f"http://127.0.0.1:{port}",
+        top_k=options.top_k,
+        key=options.key or os.environ.get("TIDEGATE_KEY", ""),
+        tenant=options.tenant,
+        user=options.user,
+        session=options.session,
+        release=options.release,
+        headers=tuple(getattr(options, "header", ())),
+    )
+
+
+def _ask_for_scores(question: Question) -> Document:
+    """Ask with `explain`; a key that lacks the scope still gets an answer, without the legs' scores."""
+    try:
+        return ask(replace(question, explain=True))
+    except QueryError as error:
+        if error.code != "forbidden":
+            raise
+        return ask(question)
+
+
+def _table_text(kubectl: Kubectl, options: argparse.Namespace) -> str:
+    if options.table is None:
+        return json.dumps(kubectl.get("configmaps", f"{options.name}-routing", group=""))
+    try:
+        return str(options.table.read_text())
+    except OSError as error:
+        raise RefusedError(f"--table {options.table}: {error.strerror}") from error
+
+
+def _request(options: argparse.Namespace, answer: Document | None) -> "decision.Request":
+    from tidegate_cli import decision
+
+    return decision.Request(
+        query=options.query,
+        tenant=options.tenant,
+        user=options.user,
+        session=options.session,
+        release=options.release,
+        request_id=options.request_id or (str(answer["query_id"]) if answer is not None else ""),
+        headers=dict(options.header),
+    )
 
 
 def _policy(kubectl: Kubectl, pipeline: str) -> RoutingPolicy | None:

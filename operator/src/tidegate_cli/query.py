@@ -15,7 +15,11 @@ EXCERPT_CHARACTERS = 320
 
 
 class QueryError(Exception):
-    """The pipeline refused or could not be reached; the text says why."""
+    """The pipeline refused or could not be reached; the text says why. `code` is the refusal's, if it was one."""
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,7 @@ class Question:
     session: str = ""
     release: str = ""
     explain: bool = False
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 def ask(question: Question) -> dict[str, object]:
@@ -53,10 +58,10 @@ def ask(question: Question) -> dict[str, object]:
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310
             answer = json.load(response)
     except urllib.error.HTTPError as error:
-        raise QueryError(_message_of(error)) from error
+        raise _refusal(error) from error
     except (urllib.error.URLError, OSError) as error:
         reason = getattr(error, "reason", error)
-        raise QueryError(f"{question.url} cannot be reached ({reason}); is `tidegate local` running?") from error
+        raise QueryError(f"{question.url} cannot be reached ({reason}); is it running?") from error
     if not isinstance(answer, dict):
         raise QueryError(f"{question.url} did not answer as Tidegate does; check --url")
     return answer
@@ -89,7 +94,7 @@ def render(answer: Mapping[str, object]) -> str:
 
 
 def _headers(question: Question) -> dict[str, str]:
-    headers = {"content-type": "application/json"}
+    headers = {**dict(question.headers), "content-type": "application/json"}
     if question.key:
         headers["authorization"] = f"Bearer {question.key}"
     for name in ("tenant", "user", "release"):
@@ -99,9 +104,9 @@ def _headers(question: Question) -> dict[str, str]:
     return headers
 
 
-def _message_of(error: urllib.error.HTTPError) -> str:
+def _refusal(error: urllib.error.HTTPError) -> QueryError:
     try:
         body = json.load(error)["error"]
-        return f"{body['code']} ({error.code}): {body['message']}"
+        return QueryError(f"{body['code']} ({error.code}): {body['message']}", code=body["code"])
     except (ValueError, KeyError, TypeError):
-        return f"HTTP {error.code} from {error.url}; check --url"
+        return QueryError(f"HTTP {error.code} from {error.url}; check --url")

@@ -189,7 +189,7 @@ def decide(index: TableIndex, caller: Caller, facts: Facts) -> Decision:
     Raises:
         RequestError: forced without the scope, or what decides names a release that the table does not have.
     """
-    kind, unit = _unit(index.unit, caller, facts)
+    kind, unit = unit_of(index.unit, caller, facts)
     if facts.forced is not None:
         return _forced(index, caller, facts.forced, kind)
     if caller.tenant is not None and caller.tenant in index.pins:
@@ -241,7 +241,7 @@ def _by_rule(index: TableIndex, caller: Caller, facts: Facts, kind: Unit, unit: 
     return None
 
 
-def _unit(named: Unit, caller: Caller, facts: Facts) -> tuple[Unit, str]:
+def unit_of(named: Unit, caller: Caller, facts: Facts) -> tuple[Unit, str]:
     """Return what sticks: the unit that the table names where the request has one, else the next finer one."""
     if named == "query":
         return "query", facts.query
