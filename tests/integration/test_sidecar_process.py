@@ -1,21 +1,13 @@
 """The sidecar as a process: its ports, its configuration on disk, its signals, in front of a played runtime."""
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
-import sys
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.integration.sidecar_lab import (
-    Answer,
     Call,
-    PlayedRuntime,
     call,
     echo,
     read_answer,
@@ -23,96 +15,10 @@ from tests.integration.sidecar_lab import (
     request_bytes,
     until,
 )
+from tests.integration.sidecar_process import BEARER, KEY, keys, put, running, start
 from tests.unit.sidecar.builders import config, key_entry, table
 
-from tidegate_api.config import LimitsConfig, RoutingTable, SidecarConfig, SidecarState
-
-KEY = "k-123456"
-BEARER = {"authorization": f"Bearer {KEY}"}
-
-
-@dataclass
-class Sidecar:
-    """A running sidecar, its folder and its runtime."""
-
-    folder: Path
-    runtime: PlayedRuntime
-    process: asyncio.subprocess.Process
-    port: int = 0
-    state_port: int = 0
-    log: list[dict[str, Any]] = field(default_factory=list)
-
-    async def ask(self, query: str = "how many days", /, **headers: str) -> Answer:
-        return await call(self.port, "POST", "/v1/retrieve", {"query": query}, **headers)
-
-    async def state(self) -> SidecarState:
-        return SidecarState.model_validate((await call(self.state_port, "GET", "/v1/state")).document)
-
-    async def ready(self) -> bool:
-        return (await call(self.port, "GET", "/readyz")).status == 200
-
-    def put(self, name: str, document: RoutingTable | SidecarConfig | bytes) -> None:
-        put(self.folder, name, document)
-
-    async def read_log(self) -> None:
-        assert self.process.stderr is not None
-        async for line in self.process.stderr:
-            self.log.append(json.loads(line))
-
-    async def listening(self) -> None:
-        await until(lambda: any(line["event"] == "listening" for line in self.log), "the sidecar listens")
-        ports = next(line for line in self.log if line["event"] == "listening")
-        self.port, self.state_port = ports["port"], ports["state_port"]
-
-
-def put(folder: Path, name: str, document: RoutingTable | SidecarConfig | bytes) -> None:
-    content = document if isinstance(document, bytes) else document.model_dump_json(by_alias=True).encode()
-    fresh = folder / f".{name}"
-    fresh.write_bytes(content)
-    fresh.replace(folder / name)
-
-
-async def start(folder: Path, *more: str) -> asyncio.subprocess.Process:
-    arguments = [
-        *("--config", str(folder / "config.json"), "--table", str(folder / "table.json")),
-        *("--runtime-socket", str(folder / "runtime.sock")),
-        *("--listen", "127.0.0.1:0", "--state-listen", "127.0.0.1:0"),
-    ]
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tidegate_sidecar", *arguments, *more, stderr=asyncio.subprocess.PIPE
-    )
-
-
-@contextlib.asynccontextmanager
-async def running(
-    folder: Path, *, settings: SidecarConfig | None = None, tables: RoutingTable | None = None
-) -> AsyncIterator[Sidecar]:
-    """Run a sidecar on `folder`; with a table, wait until it is ready."""
-    put(folder, "config.json", settings or config())
-    if tables is not None:
-        put(folder, "table.json", tables)
-    async with PlayedRuntime(folder / "runtime.sock").listening() as runtime:
-        sidecar = Sidecar(folder, runtime, await start(folder))
-        reading = asyncio.create_task(sidecar.read_log())
-        try:
-            await sidecar.listening()
-            if tables is not None:
-                await until(sidecar.ready, "the sidecar is ready")
-            yield sidecar
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                sidecar.process.kill()
-            await sidecar.process.wait()
-            await reading
-
-
-def keys(folder: Path, **entries: bytes) -> SidecarConfig:
-    """Configure API keys, one file a key."""
-    directory = folder / "keys"
-    directory.mkdir(exist_ok=True)
-    for name, content in entries.items():
-        (directory / name).write_bytes(content)
-    return config(anonymous=False, api_keys_dir=str(directory))
+from tidegate_api.config import LimitsConfig
 
 
 async def test_a_question_is_answered_by_the_stable_release(tmp_path):
@@ -137,23 +43,6 @@ async def test_a_question_is_answered_by_the_stable_release(tmp_path):
     logged = json.dumps(sidecar.log)
     assert KEY not in logged
     assert "how many days" not in logged
-
-
-async def test_readiness_waits_for_a_table_and_its_stable_release(tmp_path):
-    async with running(tmp_path) as sidecar:
-
-        async def says(message: str) -> bool:
-            answer = await call(sidecar.port, "GET", "/readyz")
-            return answer.status == 503 and message in answer.document["error"]["message"]
-
-        await until(lambda: says("no routing table"), "the missing table is told")
-        assert (await sidecar.ask()).document["error"]["code"] == "release_unavailable"
-        assert (await call(sidecar.port, "GET", "/healthz")).status == 200
-        sidecar.runtime.opens_as = "Loading"
-        sidecar.put("table.json", table("rel-a"))
-        await until(lambda: says("rel-a is Loading"), "loading is told")
-        sidecar.runtime.phases["rel-a"] = "Warm"
-        await until(sidecar.ready, "the sidecar is ready")
 
 
 async def test_a_new_table_is_obeyed_at_once_and_releases_that_left_are_closed(tmp_path):
@@ -226,25 +115,6 @@ async def test_a_query_of_ten_megabytes_is_answered_not_cut(tmp_path):
         answer = await sidecar.ask("x" * 10_000_000)
         assert (answer.status, answer.document["error"]["code"]) == (413, "too_large")
         assert not sidecar.runtime.searches
-
-
-async def test_a_runtime_that_goes_and_comes_back(tmp_path):
-    async with running(tmp_path, tables=table()) as sidecar:
-        path = sidecar.runtime.path
-        await sidecar.runtime.drop_connections()
-        path.rename(path.with_suffix(".gone"))
-        gone = await sidecar.ask()
-        assert (gone.status, gone.headers["retry-after"]) == (503, "1")
-        assert gone.document["error"]["code"] == "release_unavailable"
-
-        async def not_ready() -> bool:
-            return not await sidecar.ready()
-
-        await until(not_ready, "the sidecar is not ready")
-        sidecar.runtime.phases.clear()
-        path.with_suffix(".gone").rename(path)
-        await until(sidecar.ready, "the release is warm again")
-        assert (await sidecar.ask()).status == 200
 
 
 async def test_the_deadline_of_the_caller_ends_a_search(tmp_path):

@@ -79,6 +79,22 @@ async def test_requests_at_once_use_connections_of_their_own_and_are_not_mixed_u
         socket.close()
 
 
+async def test_the_end_of_an_idle_connection_is_told_and_that_of_our_own_giving_up_is_not(path):
+    told: list[str] = []
+    async with PlayedRuntime(path).listening() as runtime:
+        socket = RuntimeSocket(str(path), on_idle_end=lambda: told.append("ended"))
+        await Asked(socket).reply()
+        await runtime.drop_connections()
+        await until(lambda: told == ["ended"], "the end is told")
+        runtime.play = hang
+        await Asked(socket, seconds=0.05).error()
+        runtime.play = echo
+        await Asked(socket).reply()
+        socket.close()
+        await runtime.drop_connections()
+    assert told == ["ended"]
+
+
 async def test_a_pooled_connection_that_died_is_replaced(path):
     async with PlayedRuntime(path).listening() as runtime:
         socket = RuntimeSocket(str(path))

@@ -91,7 +91,7 @@ async def serve(options: Options, stop: asyncio.Event, on_listening: Callable[[i
     """
     settings = SettingsKeeper(options.config)
     pipeline = settings.current.config.pipeline
-    socket = RuntimeSocket(options.runtime_socket)
+    socket = RuntimeSocket(options.runtime_socket, on_idle_end=lambda: releases.wake())
     recorder, in_flight = Recorder(pipeline), InFlight()
     releases = ReleaseKeeper(SocketRuntimeAdmin(socket), in_flight)
     tables = TableKeeper(pipeline, on_change=releases.wake, deployment=options.deployment)

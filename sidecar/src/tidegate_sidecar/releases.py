@@ -3,7 +3,7 @@
 Level-based: each pass compares what should be held with what the runtime says it holds, so a lost
 call, a restarted runtime or a restarted sidecar heals in the next pass. A release that left the table
 is closed only after its last request. Passes are quick while something changes and slow otherwise;
-a new table or a failed search wakes the keeper. A release that failed is asked for again at the slow pace.
+a new table, a failed search or the end of an idle connection wakes the keeper. A release that failed is asked for again at the slow pace.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class ReleaseKeeper:
         self.message = "the runtime has not been asked yet"
 
     def wake(self) -> None:
-        """Look again soon: the table changed, or the runtime failed a request."""
+        """Look again soon: the table changed, or the runtime failed a request or hung up."""
         self._woken.set()
 
     def state_of(self, release: str) -> ReleaseState | None:

@@ -218,10 +218,15 @@ class ConnectionPool:
     """Connections that one dialler makes, kept alive between requests.
 
     `patience_seconds` is how long a refused connection is tried again; 0 = whoever refuses is gone.
+    `on_idle_end` is called when the other side ends a connection that nobody uses: it may be gone, and no
+    request fails that would tell.
     """
 
-    def __init__(self, dial: Dial, *, patience_seconds: float = 0) -> None:
+    def __init__(
+        self, dial: Dial, *, patience_seconds: float = 0, on_idle_end: Callable[[], None] | None = None
+    ) -> None:
         self._dial = dial
+        self._on_idle_end = on_idle_end
         self._patience_seconds = patience_seconds
         self._loop = asyncio.get_running_loop()
         self._idle: list[RuntimeConnection] = []
@@ -258,6 +263,8 @@ class ConnectionPool:
         """Drop a connection that has ended."""
         if connection in self._idle:
             self._idle.remove(connection)
+            if self._on_idle_end is not None:
+                self._on_idle_end()
 
     def close(self) -> None:
         """Close every pooled connection."""
@@ -302,9 +309,9 @@ def _connected(exchange: SocketExchange, connector: "asyncio.Task[RuntimeConnect
 class RuntimeSocket(ConnectionPool):
     """Connections to the runtime that listens on a Unix socket."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, on_idle_end: Callable[[], None] | None = None) -> None:
         loop = asyncio.get_running_loop()
-        super().__init__(lambda protocols: loop.create_unix_connection(protocols, path))
+        super().__init__(lambda protocols: loop.create_unix_connection(protocols, path), on_idle_end=on_idle_end)
 
 
 class PeerSocket(ConnectionPool):
