@@ -15,7 +15,11 @@ $(STAMP): pyproject.toml
 
 install: $(STAMP) ## make .venv with everything that development and tests need
 
-demo: $(STAMP) ## from nothing to answered questions with their sources, and a document edited
+demo: ## from nothing to a cluster, answered questions, 30 % of the users on a new index, and back; falls back to demo-local
+	@begun=$$(date +%s); $(MAKE) -s install && \
+	$(PY) -m tidegate_cli.demo_cluster --setup-seconds $$(($$(date +%s) - begun))
+
+demo-local: $(STAMP) ## without a cluster: from nothing to answered questions with their sources, and a document edited
 	$(PY) -m tidegate_cli.demo
 
 fmt: $(STAMP) ## format the code
@@ -60,4 +64,4 @@ deploy: ## images and chart into the current cluster
 bench-%: $(STAMP) ## run benchmarks/NAME.py; the last lines are RESULT key=value
 	$(PY) benchmarks/$(subst -,_,$*).py
 
-.PHONY: help install demo fmt lint type generate verify unit test cluster-up cluster-down kubeconfig images deploy
+.PHONY: help install demo demo-local fmt lint type generate verify unit test cluster-up cluster-down kubeconfig images deploy

@@ -1,4 +1,4 @@
-"""`make demo`: the quickstart from nothing to answers, an edit and the new answer, with the time each step took.
+"""`make demo-local`: the quickstart from nothing to answers, an edit and the new answer, with the time each step took.
 
 It uses only what a user has: the manifests in examples/quickstart (copied, so that the edit stays
 out of the tree), `tidegate local` as a process, and the query command's own code.
