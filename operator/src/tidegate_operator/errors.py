@@ -46,3 +46,14 @@ class StartupError(OperatorError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, reason="Startup")
+
+
+class WatchEndedError(OperatorError):
+    """The API server has ended a watch for good; only a new process sees everything again."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            f"the API server has ended a watch ({message}); where a resource definition was deleted, install it "
+            "again (`tidegate crds | kubectl apply --server-side -f -`): a new process looks at everything anew",
+            reason="WatchEnded",
+        )

@@ -2,15 +2,16 @@
 
     python -m tidegate_operator [--namespace NAME]…
 
-Exit codes: 0 stopped by a signal, 1 the cluster cannot be worked with, 2 wrong settings.
+Exit codes: 0 stopped by a signal, 1 the cluster cannot be worked with or no longer, 2 wrong settings.
 """
 
 import asyncio
 import logging
+import socket
 import sys
+import uuid
 from collections.abc import Sequence
 
-import kopf
 from pydantic import ValidationError
 
 from tidegate_operator import handlers
@@ -20,11 +21,13 @@ from tidegate_operator.adapters.pods import PodPlanes
 from tidegate_operator.errors import OperatorError
 from tidegate_operator.freshness import Freshness
 from tidegate_operator.logs import set_up_logs
+from tidegate_operator.presence import Presence, keep_announcing
 from tidegate_operator.probes import health_application, metrics_application, served
 from tidegate_operator.reconcile import Reconciler
 from tidegate_operator.resync import resync
 from tidegate_operator.settings import Settings, read_settings
 from tidegate_operator.startup import check_startup
+from tidegate_operator.watching import watch
 from tidegate_operator.workqueue import Pace, WorkQueue
 
 logger = logging.getLogger(__name__)
@@ -36,6 +39,7 @@ async def run(settings: Settings, *, stop: asyncio.Event | None = None) -> None:
     Raises:
         StartupError: a resource definition or a right is missing.
         UnavailableError: the API server cannot be reached at the start.
+        ExceptionGroup: of a WatchEndedError; the operator has become blind to a kind.
     """
     freshness = Freshness()
     async with await KubeCluster.from_environment() as cluster, PodPlanes.open() as planes:
@@ -71,25 +75,17 @@ async def _work(
                 ),
                 name="resync",
             ),
+            tasks.create_task(keep_announcing(_presence(settings, cluster)), name="presence"),
         ]
-        await _watch(settings, handlers.Bell(queue.wake, freshness), stop)
+        await watch(handlers.Bell(queue.wake, freshness), settings.namespaces, stop=stop)
         for task in working:
             task.cancel()
 
 
-async def _watch(settings: Settings, bell: handlers.Bell, stop: asyncio.Event | None) -> None:
-    registry, watching = kopf.OperatorRegistry(), kopf.OperatorSettings()
-    handlers.configure(watching)
-    handlers.register(registry, watching, bell)
-    kopf.on.login(registry=registry, id="login")(handlers.login)
-    await kopf.operator(
-        registry=registry,
-        settings=watching,
-        standalone=True,
-        clusterwide=not settings.namespaces,
-        namespaces=settings.namespaces,
-        stop_flag=stop,
-    )
+def _presence(settings: Settings, cluster: KubeCluster) -> Presence:
+    identity = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
+    place = settings.operator_namespace
+    return Presence(cluster, SystemClock(), namespace=place, lease=settings.lease, identity=identity)
 
 
 def _problem(queue: WorkQueue, freshness: Freshness) -> str:
@@ -109,9 +105,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.write(f"TIDEGATE_{'_'.join(map(str, wrong['loc'])).upper()}: {wrong['msg']}\n")
         return 2
     set_up_logs(settings.log_level)
+    failures: list[OperatorError | ExceptionGroup[OperatorError]] = []
     try:
         asyncio.run(run(settings))
-    except OperatorError as error:
-        logger.error("cannot start", extra={"reason": error.reason, "error": str(error)})
-        return 1
-    return 0
+    except* OperatorError as group:
+        failures += group.exceptions
+    for failure in failures:
+        reason = failure.reason if isinstance(failure, OperatorError) else ""
+        logger.error("cannot work here", extra={"reason": reason, "error": str(failure)})
+    return 1 if failures else 0

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from tidegate_operator.core.platform import Images, Platform
@@ -27,8 +27,10 @@ class Settings(BaseSettings):
     runtime_image: str
     sidecar_image: str
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
+    image_pull_secrets: Annotated[list[str], NoDecode] = Field(default_factory=list, description="separated by commas")
     version: str = Field(default_factory=_installed_version, description="of the data planes that the images hold")
     operator_namespace: str = "tidegate-system"
+    lease: str = Field(default="tidegate-operator", description="by which a second operator is noticed")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     resync_seconds: Annotated[float, Field(ge=1)] = 600.0
     workers: Annotated[int, Field(ge=1, le=256)] = 16
@@ -36,12 +38,18 @@ class Settings(BaseSettings):
     health_port: Annotated[int, Field(ge=0, le=65535)] = 8080
     metrics_port: Annotated[int, Field(ge=0, le=65535)] = 8081
 
+    @field_validator("image_pull_secrets", mode="before")
+    @classmethod
+    def _names(cls, value: object) -> object:
+        return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
     def platform(self) -> Platform:
         """Return the part that decisions depend on."""
         return Platform(
             version=self.version,
             images=Images(self.runtime_image, self.sidecar_image),
             pull_policy=self.image_pull_policy,
+            pull_secrets=tuple(self.image_pull_secrets),
             operator_namespace=self.operator_namespace,
         )
 

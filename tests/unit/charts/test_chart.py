@@ -76,7 +76,7 @@ def test_resource_definitions_can_be_left_to_somebody_else(render: Render) -> No
 def test_a_namespaced_release_holds_nothing_cluster_wide(render: Render) -> None:
     manifests = render({"crds": {"create": False}, "rbac": {"scope": "namespaces", "aggregate": False}})
 
-    assert kinds(manifests) == ["Deployment", "Role", "RoleBinding", "Service", "ServiceAccount"]
+    assert kinds(manifests) == ["Deployment", "Lease", "Role", "RoleBinding", "Service", "ServiceAccount"]
     assert only(manifests, "Role")["metadata"]["namespace"] == "tidegate-system"
     assert container(manifests)["args"] == ["--namespace=tidegate-system"]
 
@@ -110,6 +110,35 @@ def test_images_are_named_by_tag_or_by_digest(render: Render) -> None:
     assert operator["image"] == "r/operator:1.2.3"
     assert environment["TIDEGATE_SIDECAR_IMAGE"] == "localhost/tidegate/sidecar:0.1.0"
     assert environment["TIDEGATE_RUNTIME_IMAGE"] == f"localhost/tidegate/runtime@{digest}"
+
+
+def test_credentials_of_a_registry_reach_the_operator_and_its_pods(render: Render) -> None:
+    manifests = render({"imagePullSecrets": [{"name": "registry"}, {"name": "mirror"}]})
+    environment = {entry["name"]: entry.get("value") for entry in container(manifests)["env"]}
+
+    assert only(manifests, "Deployment")["spec"]["template"]["spec"]["imagePullSecrets"] == [
+        {"name": "registry"},
+        {"name": "mirror"},
+    ]
+    assert environment["TIDEGATE_IMAGE_PULL_SECRETS"] == "registry,mirror"
+
+
+def test_the_pull_policy_reaches_the_operator_and_its_pods(render: Render) -> None:
+    found = container(render({"images": {"pullPolicy": "Always"}}))
+    environment = {entry["name"]: entry.get("value") for entry in found["env"]}
+
+    assert found["imagePullPolicy"] == "Always"
+    assert environment["TIDEGATE_IMAGE_PULL_POLICY"] == "Always"
+
+
+def test_the_operator_may_write_its_lease_wherever_it_serves(render: Render) -> None:
+    manifests = render({"rbac": {"scope": "namespaces", "namespaces": ["acme"], "aggregate": False}})
+    (own,) = [m for m in manifests if m["kind"] == "Role" and m["metadata"]["namespace"] == "tidegate-system"]
+    lease = only(manifests, "Lease")["metadata"]["name"]
+    environment = {entry["name"]: entry.get("value") for entry in container(manifests)["env"]}
+
+    assert [(rule["resourceNames"], rule["verbs"]) for rule in own["rules"]] == [([lease], ["get", "patch"])]
+    assert environment["TIDEGATE_LEASE"] == lease
 
 
 def test_a_service_monitor_selects_the_metrics_service(render: Render) -> None:

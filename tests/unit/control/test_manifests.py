@@ -1,6 +1,7 @@
 """Rendered objects: what must hold for every one of them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,7 @@ from tidegate_api.v1alpha1.common import Resources, quantity_value
 from tidegate_operator.core.kinds import Kind, Manifest
 from tidegate_operator.core.render.pod import resources
 
-from .rig import DESK, DOCS, Rig, knowledge_base, pipeline, secret, source_map
+from .rig import DESK, DOCS, PLATFORM, Rig, knowledge_base, pipeline, secret, source_map
 
 
 @pytest.fixture
@@ -100,6 +101,23 @@ async def test_what_the_user_adds_to_the_pod_is_there_and_our_labels_win(rig: Ri
     assert runtime["resources"]["limits"]["nvidia.com/gpu"] == "2"
     (binding,) = [each for each in rig.cluster.of_kind(Kind.ROLE_BINDING) if each["metadata"]["name"] == "desk-routing"]
     assert binding["subjects"][0]["name"] == "mine"
+
+
+async def test_every_pod_names_the_operators_pull_secrets_beside_its_own() -> None:
+    rig = Rig(platform=replace(PLATFORM, pull_secrets=("mirror",)))
+    rig.cluster.put(source_map())
+    rig.cluster.put(knowledge_base())
+    rig.cluster.put(pipeline(runtime={"pod": {"imagePullSecrets": [{"name": "own"}]}}))
+    await rig.settle(DOCS, DESK)
+
+    found = {str(each["spec"].get("initContainers") is None): each["spec"]["imagePullSecrets"] for each in pods(rig)}
+    assert found == {"True": [{"name": "mirror"}], "False": [{"name": "mirror"}, {"name": "own"}]}
+
+
+async def test_without_pull_secrets_the_pods_are_as_they_were_before_there_was_such_a_setting(rig: Rig) -> None:
+    (indexer,) = [each["spec"] for each in pods(rig) if not each["spec"].get("initContainers")]
+    assert "imagePullSecrets" not in indexer
+    assert retrieval(rig)["spec"]["imagePullSecrets"] == [{"name": "registry"}]
 
 
 async def test_a_member_of_the_wrong_shape_is_left_for_the_api_server_to_refuse() -> None:

@@ -73,6 +73,12 @@ def test_settings_come_from_the_environment_and_flags(monkeypatch: pytest.Monkey
     assert read_settings([]).namespaces == []
 
 
+def test_names_of_pull_secrets_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch, images: None) -> None:
+    assert read_settings([]).platform().pull_secrets == ()
+    monkeypatch.setenv("TIDEGATE_IMAGE_PULL_SECRETS", "registry, mirror")
+    assert read_settings([]).platform().pull_secrets == ("registry", "mirror")
+
+
 def test_a_missing_image_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TIDEGATE_RUNTIME_IMAGE", raising=False)
     with pytest.raises(ValidationError, match="runtime_image"):

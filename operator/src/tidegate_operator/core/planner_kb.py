@@ -183,9 +183,7 @@ def _wanted(world: KnowledgeWorld, picture: Picture, platform: Platform) -> list
     if picture.intent is None or picture.config is None:
         return []
     spec = picture.intent.spec
-    pod = IndexerPod.of(
-        spec, world.children.owner, image=_image(world, picture, platform), pull_policy=platform.pull_policy
-    )
+    pod = IndexerPod.of(spec, world.children.owner, image=_image(world, picture, platform), platform=platform)
     return knowledge_base_children(spec, world.children, config=picture.config, pod=pod, token=world.fresh_token)
 
 

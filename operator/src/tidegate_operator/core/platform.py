@@ -18,6 +18,7 @@ class Platform:
     version: str
     images: Images
     pull_policy: str = "IfNotPresent"
+    pull_secrets: tuple[str, ...] = ()  # names; looked for by the kubelet in the namespace of each pod
     operator_namespace: str = "tidegate-system"
     # How long a revision stays Retiring before it is dropped: longer than any pass that may have read it before.
     retiring_seconds: float = 60.0

@@ -182,4 +182,5 @@ def _pod(
         pull_policy=platform.pull_policy,
         knowledge_bases=tuple(sorted(frozen.release.pipeline.knowledge_bases)),
         spec=spec,
+        pull_secrets=platform.pull_secrets,
     )

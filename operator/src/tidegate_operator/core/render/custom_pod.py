@@ -11,6 +11,7 @@ from tidegate_operator.core.kinds import Manifest
 
 _ADDED_TO_CONTAINER = ("env", "volumeMounts")
 _ADDED_TO_METADATA = ("labels", "annotations")
+_JOINED = ("imagePullSecrets", "volumes")
 
 
 def customised(template: Manifest, asked: Mapping[str, object], *, container: str) -> Manifest:
@@ -24,7 +25,7 @@ def customised(template: Manifest, asked: Mapping[str, object], *, container: st
                 {**each, member: _joined(each.get(member), value)} if each["name"] == container else each
                 for each in spec["initContainers"]
             ]
-        elif member == "volumes":
+        elif member in _JOINED:
             spec[member] = _joined(spec.get(member), value)
         else:
             spec[member] = value

@@ -13,6 +13,7 @@ from tidegate_api.v1alpha1.knowledgebase import Build, EmbeddedStore, KnowledgeB
 from tidegate_operator.core.kinds import Kind, Manifest
 from tidegate_operator.core.names import Annotation, Component, indexer_name
 from tidegate_operator.core.observed import Owner
+from tidegate_operator.core.platform import Platform
 from tidegate_operator.core.render.indexer_config import claim_path, config_map_path
 from tidegate_operator.core.render.indexer_secret import TOKEN_KEY
 from tidegate_operator.core.render.meta import child, labels_of
@@ -22,6 +23,7 @@ from tidegate_operator.core.render.pod import (
     SERVICE_ACCOUNT_PATH,
     http_probe,
     mount,
+    pull_secrets,
     resources,
     service_account_volume,
     volume_name,
@@ -46,19 +48,21 @@ class IndexerPod:
     config_maps: tuple[tuple[str, str], ...]  # (source, ConfigMap)
     claims: tuple[str, ...]
     build: Build
+    pull_secrets: tuple[str, ...] = ()
 
     @staticmethod
-    def of(spec: KnowledgeBaseSpec, owner: Owner, *, image: str, pull_policy: str) -> "IndexerPod":
+    def of(spec: KnowledgeBaseSpec, owner: Owner, *, image: str, platform: Platform) -> "IndexerPod":
         """Return the pod that `spec` asks for."""
         mounted = [(source.name, source.from_.config_map.name) for source in spec.sources if source.from_.config_map]
         claims = {source.from_.volume.claim_name for source in spec.sources if source.from_.volume}
         return IndexerPod(
             image=image,
-            pull_policy=pull_policy,
+            pull_policy=platform.pull_policy,
             store_claim=store_of(spec).claim_name or indexer_name(owner.ref.name),
             config_maps=tuple(sorted(mounted)),
             claims=tuple(sorted(claims)),
             build=spec.build,
+            pull_secrets=platform.pull_secrets,
         )
 
     def inputs(self) -> Manifest:
@@ -70,6 +74,8 @@ class IndexerPod:
             "configMaps": [list(each) for each in self.config_maps],
             "claims": list(self.claims),
             "build": self.build.to_document(),
+            # Absent where there are none: a new setting of the operator must not roll pods that do not use it.
+            **pull_secrets(self.pull_secrets),
         }
 
 
@@ -103,6 +109,7 @@ def _pod_spec(pod: IndexerPod, owner: Owner) -> Manifest:
     spec: Manifest = {
         "automountServiceAccountToken": False,
         "containers": [_container(pod, owner, mounts)],
+        **pull_secrets(pod.pull_secrets),
         "securityContext": POD_SECURITY_CONTEXT,
         "serviceAccountName": indexer_name(owner.ref.name),
         "terminationGracePeriodSeconds": 30,

@@ -26,6 +26,7 @@ from tidegate_operator.core.render.pod import (
     exec_probe,
     http_probe,
     mount,
+    pull_secrets,
     resources,
     service_account_volume,
     volume_name,
@@ -59,6 +60,7 @@ class PipelinePod:
     pull_policy: str
     knowledge_bases: tuple[str, ...]
     spec: RetrievalPipelineSpec
+    pull_secrets: tuple[str, ...] = ()
 
     def inputs(self) -> Manifest:
         """Return what the pods depend on, for their hash. What a process can reload is left out."""
@@ -72,6 +74,8 @@ class PipelinePod:
             "runtime": spec.runtime.model_copy(update={"version": ""}).to_document(),
             "sidecar": spec.sidecar.to_document(),
             "graceSeconds": _grace_seconds(spec),
+            # Absent where there are none: a new setting of the operator must not roll pods that do not use it.
+            **pull_secrets(self.pull_secrets),
         }
 
 
@@ -115,6 +119,7 @@ def _pod_spec(pod: PipelinePod, owner: Owner) -> Manifest:
         "automountServiceAccountToken": False,
         "initContainers": [_runtime(pod, owner)],
         "containers": [_front_door(pod, owner)],
+        **pull_secrets(pod.pull_secrets),
         "securityContext": POD_SECURITY_CONTEXT,
         "serviceAccountName": account_of(pod.spec, owner),
         "terminationGracePeriodSeconds": _grace_seconds(pod.spec),

@@ -4,6 +4,8 @@ Any namespace that enforces the `restricted` profile and a quota on limits must 
 each container says all of it, init containers included.
 """
 
+from collections.abc import Iterable
+
 from tidegate_api.hashing import content_hash
 from tidegate_api.v1alpha1.common import Resources, quantity_value
 from tidegate_operator.core.kinds import Manifest
@@ -90,6 +92,12 @@ def service_account_volume(name: str) -> Manifest:
 def mount(volume: str, path: str, *, read_only: bool = True) -> Manifest:
     """Return a mount; a writable one says nothing, because the API server leaves out what is false."""
     return {"name": volume, "mountPath": path} | ({"readOnly": True} if read_only else {})
+
+
+def pull_secrets(names: Iterable[str]) -> Manifest:
+    """Return the member of a pod's spec that names the registry's credentials; nothing where there are none."""
+    listed = [{"name": name} for name in names]
+    return {"imagePullSecrets": listed} if listed else {}
 
 
 def volume_name(use: str, what: str) -> str:
