@@ -22,7 +22,8 @@ from tidegate_api.v1alpha1.routingpolicy import RoutingPolicy
 from tidegate_cli.kubectl import Document, Kubectl, KubectlError
 from tidegate_cli.query import QueryError, Question, ask, render
 from tidegate_cli.rag_requests import Order, RequestTimeoutError, await_outcome, write_request
-from tidegate_cli.rag_views import pipeline_status, release_difference, releases_table, revisions_table
+from tidegate_cli.rag_status import pipeline_status
+from tidegate_cli.rag_views import release_difference, releases_table, revisions_table
 
 if TYPE_CHECKING:
     from tidegate_cli import decision

@@ -1,16 +1,9 @@
-"""What `kubectl rag` shows: status as somebody on call at night can read it.
+"""The tables of `kubectl rag`: releases, revisions, differences. Pure: typed objects in, text out."""
 
-Pure: typed objects in, lines out. Each view answers three questions in this order: what serves, what
-waits and why, what to type next.
-"""
+from collections.abc import Iterable, Sequence
 
-from collections.abc import Iterable, Iterator, Sequence
-
-from tidegate_api.conditions import ConditionType, find
-from tidegate_api.v1alpha1.common import Condition, RequestOutcome
 from tidegate_api.v1alpha1.knowledgebase import KnowledgeBase, RevisionStatus
 from tidegate_api.v1alpha1.retrievalpipeline import ReleaseStatus, RetrievalPipeline
-from tidegate_api.v1alpha1.routingpolicy import RoutingPolicy
 
 NONE = "-"
 
@@ -22,32 +15,6 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(
         "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
     )
-
-
-def pipeline_status(
-    pipeline: RetrievalPipeline, policy: RoutingPolicy | None, knowledge: Iterable[KnowledgeBase]
-) -> str:
-    """Return the status of one pipeline with everything that it depends on."""
-    status, name = pipeline.status, pipeline.metadata.name
-    lines = [
-        f"pipeline {name}: {_ready(status.conditions)}; pods {status.pods or NONE}; {status.endpoint or 'no endpoint yet'}"
-    ]
-    lines.append(f"  serves      {status.serving_release or 'nothing yet'}")
-    lines.extend(f"  {line}" for line in _candidate(pipeline, policy))
-    lines.extend(f"  rejected    {entry.release}: {entry.reason}" for entry in status.rollout.rejected[:3])
-    if status.rollback.target:
-        lines.append(f"  rollback    would go to {status.rollback.target} ({_readiness(status.rollback.readiness)})")
-    routing = status.routing
-    if routing.pending:
-        lines.append(
-            f"  routing     {routing.summary} pods obey table {routing.version}; waiting for {', '.join(routing.pending)}"
-        )
-    requests = policy.status.last_request if policy is not None else status.last_request
-    lines.extend(_request(requests))
-    lines.extend(f"  {line}" for line in _troubles([*status.conditions, *(policy.status.conditions if policy else [])]))
-    lines.extend(f"  {line}" for line in _knowledge(knowledge))
-    lines.extend(f"  next        {hint}" for hint in _hints(pipeline, policy))
-    return "\n".join(lines)
 
 
 def revisions_table(base: KnowledgeBase) -> str:
@@ -95,63 +62,3 @@ def release_difference(first: ReleaseStatus, second: ReleaseStatus) -> str:
         if old != new:
             lines.append(f"{plane} version: {old or NONE} -> {new or NONE}")
     return "\n".join(lines) or "no difference"
-
-
-def _ready(conditions: Sequence[Condition]) -> str:
-    ready = find(conditions, ConditionType.READY)
-    if ready is None:
-        return "not looked at yet; is the operator running?"
-    return "Ready" if ready.status == "True" else f"not ready ({ready.reason})"
-
-
-def _candidate(pipeline: RetrievalPipeline, policy: RoutingPolicy | None) -> Iterator[str]:
-    rollout = pipeline.status.rollout
-    if rollout.candidate:
-        where = ""
-        if rollout.step is not None:
-            unit = policy.spec.unit if policy is not None else "user"
-            where = f", step {rollout.step.name}, {rollout.step.share:g} % by {unit}"
-        yield f"candidate   {rollout.candidate} ({rollout.phase or NONE}{where})"
-    if rollout.queued:
-        yield f"queued      {rollout.queued}, starts when the present rollout has ended"
-
-
-def _readiness(readiness: str) -> str:
-    return {"Warm": "warm: under a second", "Cold": "cold: it has to load first"}.get(readiness, readiness or NONE)
-
-
-def _request(outcome: RequestOutcome | None) -> Iterator[str]:
-    if outcome is not None:
-        yield f"  last order  {outcome.verb} by {outcome.by or 'somebody'} at {outcome.at}: {outcome.result}; {outcome.message}"
-
-
-def _troubles(conditions: Iterable[Condition]) -> Iterator[str]:
-    """Yield what a person should know: everything that is not as it should be, each message once."""
-    seen = set()
-    for condition in conditions:
-        good_when_true = condition.type in ("Ready", "Accepted", "Available", "RevisionReady", "RolloutCompleted")
-        trouble = condition.status != "True" if good_when_true else condition.status == "True"
-        if trouble and condition.message and condition.message not in seen:
-            seen.add(condition.message)
-            yield f"{condition.reason}: {condition.message}"
-
-
-def _knowledge(bases: Iterable[KnowledgeBase]) -> Iterator[str]:
-    for base in bases:
-        status = base.status
-        building = f", builds {status.desired_revision} {status.building}" if status.building else ""
-        counted = f"{status.documents} documents, {status.chunks} chunks"
-        failed = f", {status.sync.failed} documents failed" if status.sync.failed else ""
-        yield f"knowledge   {base.metadata.name}: {_ready(status.conditions)}; {status.latest_revision or 'no revision yet'}, {counted}{building}{failed}"
-
-
-def _hints(pipeline: RetrievalPipeline, policy: RoutingPolicy | None) -> Iterator[str]:
-    name, rollout = pipeline.metadata.name, pipeline.status.rollout
-    if rollout.candidate and rollout.phase == "Paused" and policy is not None:
-        yield f"kubectl rag promote {name}   goes on; kubectl rag abort {name} takes the candidate back"
-    elif rollout.candidate and rollout.phase == "Progressing":
-        yield f"kubectl rag abort {name}   takes the candidate back"
-    if rollout.rejected:
-        yield f"kubectl rag retry {name}   lets the rejected change try again; another change tries by itself"
-    if pipeline.status.rollback.target and not rollout.candidate:
-        yield f"kubectl rag rollback {name}   serves {pipeline.status.rollback.target} again"

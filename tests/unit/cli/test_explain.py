@@ -13,8 +13,12 @@ from tidegate_cli.kubectl_rag import main
 
 def result(chunk: str, fused: float, **scores: float) -> dict:
     return {
-        "chunk_id": chunk, "document_id": f"{chunk}.md", "location": {"start": 0, "end": 9},
-        "score": fused, "score_kind": "fused", "scores": scores or None,
+        "chunk_id": chunk,
+        "document_id": f"{chunk}.md",
+        "location": {"start": 0, "end": 9},
+        "score": fused,
+        "score_kind": "fused",
+        "scores": scores or None,
     }
 
 

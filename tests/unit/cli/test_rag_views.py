@@ -3,7 +3,8 @@
 from tidegate_api.v1alpha1.knowledgebase import KnowledgeBase
 from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipeline
 from tidegate_api.v1alpha1.routingpolicy import RoutingPolicy
-from tidegate_cli.rag_views import pipeline_status, release_difference, releases_table, revisions_table, table
+from tidegate_cli.rag_status import pipeline_status
+from tidegate_cli.rag_views import release_difference, releases_table, revisions_table, table
 
 AT = "2026-11-29T10:00:00Z"
 
@@ -85,7 +86,7 @@ def test_trouble_is_shown_once_with_its_next_step() -> None:
 
 
 def test_a_rejected_change_offers_retry() -> None:
-    rejected = {"rejected": [{"release": "rel-3", "reason": "rolled back by ann", "at": AT}]}
+    rejected = {"phase": "Failed", "rejected": [{"release": "rel-3", "reason": "rolled back by ann", "at": AT}]}
     text = pipeline_status(pipeline(rollout=rejected), None, [])
     assert "rejected    rel-3: rolled back by ann" in text
     assert "kubectl rag retry docs" in text
