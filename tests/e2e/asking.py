@@ -14,24 +14,32 @@ START_SECONDS = 120
 # Asks over and over and prints a line for each answer; runs inside the cluster, so that a Service's
 # change of pods is seen as applications see it.
 ASKER = """
-import json, sys, time, urllib.error, urllib.request
-url, seconds, users = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
-end, n = time.time() + seconds, 0
-while time.time() < end:
-    n += 1
-    body = json.dumps({"query": "when is high water", "session_id": f"s-{n % users}", "top_k": 1}).encode()
-    request = urllib.request.Request(url + "/v1/retrieve", data=body)
-    began = time.time()
-    try:
-        with urllib.request.urlopen(request, timeout=10) as response:
-            answer = json.load(response)
-            told = {"release": answer["release"], "session": n % users, "revisions": sorted({r["revision"] for r in answer["results"]})}
-    except urllib.error.HTTPError as error:
-        told = {"error": f"{error.code} {error.read()[:200].decode(errors='replace')}"}
-    except OSError as error:
-        told = {"error": repr(error)}
-    print(json.dumps({"at": began, **told}), flush=True)
-    time.sleep(0.02)
+import json, sys, threading, time, urllib.error, urllib.request
+url, seconds, users, workers = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+end = time.time() + seconds
+
+def ask(first):
+    n = first
+    while time.time() < end:
+        n += workers
+        body = json.dumps({"query": "when is high water", "session_id": f"s-{n % users}", "top_k": 1}).encode()
+        request = urllib.request.Request(url + "/v1/retrieve", data=body)
+        began = time.time()
+        try:
+            with urllib.request.urlopen(request, timeout=10) as response:
+                answer = json.load(response)
+                told = {"release": answer["release"], "session": n % users, "revisions": sorted({r["revision"] for r in answer["results"]})}
+        except urllib.error.HTTPError as error:
+            told = {"error": f"{error.code} {error.read()[:200].decode(errors='replace')}"}
+        except OSError as error:
+            told = {"error": repr(error)}
+        sys.stdout.write(json.dumps({"at": began, **told}) + "\\n")
+        sys.stdout.flush()
+        time.sleep(0.02)
+
+threads = [threading.Thread(target=ask, args=(first,)) for first in range(workers)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
 print("done", flush=True)
 """
 
@@ -87,13 +95,15 @@ class Load:
         return self.namespace.kubectl("logs", self.pod, "--tail=1").strip() == "done"
 
 
-def start_load(namespace: Namespace, *, image: str, pipeline: str, seconds: int, users: int = 50) -> Load:
-    """Start a pod that asks `pipeline` for `seconds`, as `users` sessions in turn."""
+def start_load(
+    namespace: Namespace, *, image: str, pipeline: str, seconds: int, users: int = 50, workers: int = 1
+) -> Load:
+    """Start a pod that asks `pipeline` for `seconds`, as `users` sessions in turn, `workers` at once."""
     pod = f"asker-{pipeline}"
     container = {
         "name": "asker",
         "image": image,
-        "command": ["python", "-c", ASKER, f"http://{pipeline}:8080", str(seconds), str(users)],
+        "command": ["python", "-c", ASKER, f"http://{pipeline}:8080", str(seconds), str(users), str(workers)],
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
