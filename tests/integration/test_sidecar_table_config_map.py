@@ -82,6 +82,28 @@ async def test_the_mounted_copy_serves_while_the_api_server_is_away_and_says_so(
     task.cancel()
 
 
+async def test_an_api_server_that_is_back_with_nothing_new_is_no_longer_said_to_be_away(
+    server: tuple[ApiServer, Endpoint], offered: Offered, tmp_path: Path
+) -> None:
+    api, endpoint = server
+    put(api, "one")
+    task = await follow(endpoint, tmp_path, offered)
+    assert await offered.next() == (b"one", "api")
+    while not api.watchers:
+        await asyncio.sleep(0)
+    api.refuse_with = 503
+    api.end_watches()
+    async with asyncio.timeout(10):
+        while not offered.link[-1]:
+            await asyncio.sleep(0.01)
+        assert "the table in force stays" in offered.link[-1]
+        api.refuse_with = 0
+        while offered.link[-1]:
+            await asyncio.sleep(0.01)
+    assert offered.documents.empty()
+    task.cancel()
+
+
 async def test_no_table_anywhere_is_said_once_the_api_server_answers(
     server: tuple[ApiServer, Endpoint], offered: Offered, tmp_path: Path
 ) -> None:

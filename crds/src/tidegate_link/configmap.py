@@ -39,11 +39,17 @@ async def read_config_map(client: ApiClient, *, namespace: str, name: str) -> Co
 
 
 async def follow_config_map(
-    client: ApiClient, *, namespace: str, name: str, lost: Callable[[LinkError], None] = lambda _: None
+    client: ApiClient,
+    *,
+    namespace: str,
+    name: str,
+    lost: Callable[[LinkError], None] = lambda _: None,
+    found: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[ConfigMap | None]:
     """Yield the ConfigMap now and after every change, None while it does not exist.
 
-    `lost` is told each time the API server could not be reached or refused; following goes on.
+    `lost` is told each time the API server could not be reached or refused; following goes on. `found` is told
+    each time it has answered, also with nothing new: who said that it is away can say that it is back.
     """
     last: str | None = None
     pause_seconds = PAUSE_SECONDS
@@ -51,6 +57,7 @@ async def follow_config_map(
         started = time.monotonic()
         try:
             current = await read_config_map(client, namespace=namespace, name=name)
+            found()
             version = "" if current is None else current.resource_version
             if version != last:
                 last = version

@@ -46,15 +46,17 @@ class TableConfigMap:
         async with ApiClient(self._endpoint) as client, asyncio.TaskGroup() as group:
             group.create_task(self._serve_by_mounted_copy(offer))
             following = follow_config_map(
-                client, namespace=self._place.namespace, name=self._place.name, lost=self._lost
+                client, namespace=self._place.namespace, name=self._place.name, lost=self._lost, found=self._found
             )
             async for config_map in following:
                 self._heard.set()
-                self._on_link("")
                 await offer(_table_of(config_map), "api")
 
     def _lost(self, error: LinkError) -> None:
         self._on_link(f"the API server is out of reach, the table in force stays: {error}")
+
+    def _found(self) -> None:
+        self._on_link("")
 
     async def _serve_by_mounted_copy(self, offer: Offer) -> None:
         """Offer the mounted copy while the API server has not answered yet."""
