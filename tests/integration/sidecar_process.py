@@ -47,8 +47,8 @@ class Sidecar:
             self.log.append(json.loads(line))
 
     async def listening(self) -> None:
-        await until(lambda: any(line["event"] == "listening" for line in self.log), "the sidecar listens")
-        ports = next(line for line in self.log if line["event"] == "listening")
+        await until(lambda: any(line["message"] == "listening" for line in self.log), "the sidecar listens")
+        ports = next(line for line in self.log if line["message"] == "listening")
         self.port, self.state_port = ports["port"], ports["state_port"]
 
 

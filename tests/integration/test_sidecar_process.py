@@ -226,6 +226,14 @@ async def test_an_unusable_config_ends_with_two_and_names_the_field(tmp_path):
     assert "namespace: Field required" in json.loads(errors)["reason"]
 
 
+async def test_a_config_map_outside_a_cluster_ends_with_two_and_says_what_to_use(tmp_path):
+    put(tmp_path, "config.json", config())
+    process = await start(tmp_path, "--configmap", "acme/handbook-routing")
+    _, errors = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == 2
+    assert json.loads(errors)["reason"].startswith("--configmap acme/handbook-routing: not in a pod")
+
+
 async def test_a_port_in_use_ends_with_one(tmp_path):
     put(tmp_path, "config.json", config())
     taken = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)

@@ -10,7 +10,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
+from tidegate_api.logs import set_up_logs
 from tidegate_api.shape import EmbedderFingerprint
 from tidegate_runtime.dataplane import DataPlane
 from tidegate_runtime.engine import Engine
@@ -118,7 +118,7 @@ def _revisions(settings: Settings, session: aiohttp.ClientSession | None) -> Rev
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a runtime; return the exit status."""
     settings = parse(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    set_up_logs()
     try:
         listener = listening_socket(settings.socket)
     except (SocketInUseError, OSError) as error:

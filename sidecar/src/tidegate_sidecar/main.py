@@ -13,22 +13,21 @@ import argparse
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import uvloop
 
-from tidegate_link.client import Endpoint, LinkError
+from tidegate_api.arguments import Address, address, namespaced_name
+from tidegate_api.logs import set_up_logs
 from tidegate_sidecar.adapters.files import TableFile
 from tidegate_sidecar.adapters.hop_keys import HopKeys
 from tidegate_sidecar.adapters.runtime_admin import SocketRuntimeAdmin
 from tidegate_sidecar.adapters.runtime_socket import PeerSocket, RuntimeSocket
-from tidegate_sidecar.adapters.table_config_map import TableConfigMap, TablePlace
 from tidegate_sidecar.health import Health
 from tidegate_sidecar.http1 import FrontLimits, HttpServer
 from tidegate_sidecar.limits import InFlight
-from tidegate_sidecar.logs import set_up_logs
 from tidegate_sidecar.metrics import Recorder
 from tidegate_sidecar.peers import Dispatcher, HopReceiver
 from tidegate_sidecar.ports import TableSource
@@ -47,14 +46,6 @@ PEER_PORT = 8082
 # A query may be written with six characters a byte (\u0041); the rest of a body is filters.
 BODY_BYTES_BESIDE_QUERY = 65_536
 BODY_BYTES_PER_QUERY_BYTE = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen."""
-
-    host: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +83,11 @@ async def serve(options: Options, stop: asyncio.Event, on_listening: Callable[[i
     settings = SettingsKeeper(options.config)
     pipeline = settings.current.config.pipeline
     socket = RuntimeSocket(options.runtime_socket, on_idle_end=lambda: releases.wake())
-    recorder, in_flight = Recorder(pipeline), InFlight()
+    recorder, in_flight, keys = Recorder(pipeline), InFlight(), HopKeys(options.hop_keys)
     releases = ReleaseKeeper(SocketRuntimeAdmin(socket), in_flight)
     tables = TableKeeper(pipeline, on_change=releases.wake, deployment=options.deployment)
+    table_source = _table_source(options, tables)
     health = Health(settings=settings, tables=tables, releases=releases, recorder=recorder)
-    keys = HopKeys(options.hop_keys)
     retrieval = Retrieval(
         settings=lambda: settings.current,
         table=tables.index,
@@ -112,29 +103,46 @@ async def serve(options: Options, stop: asyncio.Event, on_listening: Callable[[i
         await state.start(options.state_listen.host, options.state_listen.port),
     )
     peers = await _listen_for_peers(options, settings, here=socket, keys=keys, in_flight=in_flight)
-    async with asyncio.TaskGroup() as group:
-        followers = [
-            group.create_task(settings.follow(lambda fresh: public.set_limits(front_limits(fresh)))),
-            group.create_task(_table_source(options, tables).follow(tables.offer)),
-            group.create_task(releases.follow(tables.wanted)),
-            group.create_task(keys.follow()),
-        ]
-        await stop.wait()
-        logger.info("draining")
-        drains = [server.drain(front_limits(settings.current).answer_seconds) for server in (public, peers) if server]
-        await asyncio.gather(*drains)
-        for follower in followers:
-            follower.cancel()
+    following = [
+        settings.follow(lambda fresh: public.set_limits(front_limits(fresh))),
+        table_source.follow(tables.offer),
+        releases.follow(tables.wanted),
+        keys.follow(),
+    ]
+    servers = [server for server in (public, peers) if server]
+    await _follow(following, until=_drained(stop, servers, lambda: front_limits(settings.current).answer_seconds))
     await state.drain(STATE_DRAIN_SECONDS)
     socket.close()
+
+
+async def _follow(following: Sequence[Coroutine[object, object, None]], *, until: Awaitable[None]) -> None:
+    """Run all of `following` until `until` is over; a fault in one of them ends everything."""
+    async with asyncio.TaskGroup() as group:
+        followers = [group.create_task(each) for each in following]
+        await until
+        for follower in followers:
+            follower.cancel()
+
+
+async def _drained(stop: asyncio.Event, servers: Sequence[HttpServer], seconds: Callable[[], float]) -> None:
+    await stop.wait()
+    logger.info("draining")
+    await asyncio.gather(*(server.drain(seconds()) for server in servers))
 
 
 def _table_source(options: Options, tables: TableKeeper) -> TableSource:
     if options.configmap is None:
         return TableFile(options.table)
+    # Only in a cluster: the client of the API server takes 10 MB, a fifth of what a sidecar needs.
+    from tidegate_link.client import Endpoint, LinkError
+    from tidegate_sidecar.adapters.table_config_map import TableConfigMap, TablePlace
+
     namespace, name = options.configmap
     place = TablePlace(namespace, name, mounted=options.table.parent)
-    return TableConfigMap(Endpoint.in_cluster(), place, tables.report_link)
+    try:
+        return TableConfigMap(Endpoint.in_cluster(), place, tables.report_link)
+    except LinkError as error:
+        raise SettingsError(f"--configmap {namespace}/{name}: {error}") from error
 
 
 def _dispatcher(settings: SettingsKeeper, *, tables: TableKeeper, here: RuntimeSocket, keys: HopKeys) -> Dispatcher:
@@ -184,27 +192,11 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> Options:
     parser.add_argument("--runtime-socket", required=True, help="Unix socket of the runtime")
     parser.add_argument("--listen", default="0.0.0.0:8080", type=address, help="public HOST:PORT")
     parser.add_argument("--state-listen", default="0.0.0.0:8081", type=address, help="state and metrics")
-    parser.add_argument("--configmap", type=config_map, help="NAMESPACE/NAME; --table is its mounted copy")
+    parser.add_argument("--configmap", type=namespaced_name, help="NAMESPACE/NAME; --table is its mounted copy")
     parser.add_argument("--deployment", default="", help="hash of this pod's Deployment; absent = it holds everything")
     parser.add_argument("--peer-listen", type=address, help="port for signed hops of other Deployments' pods")
     parser.add_argument("--hop-keys", type=Path, help="folder of the keys that sign hops; the first by name signs")
     return Options(**vars(parser.parse_args(arguments)))
-
-
-def config_map(text: str) -> tuple[str, str]:
-    """Parse NAMESPACE/NAME."""
-    namespace, _, name = text.partition("/")
-    if not namespace or not name:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE/NAME")
-    return namespace, name
-
-
-def address(text: str) -> Address:
-    """Parse HOST:PORT; an IPv6 host stands in brackets."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65_535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT")
-    return Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -213,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     set_up_logs()
     try:
         uvloop.run(_run(options))
-    except (SettingsError, LinkError) as error:
+    except SettingsError as error:
         logger.error("unusable configuration", extra={"reason": str(error)})
         return 2
     except OSError as error:

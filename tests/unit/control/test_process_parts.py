@@ -1,8 +1,6 @@
-"""Parts of the process: settings, start-up check, freshness, wake-ups by events, resync, logs."""
+"""Parts of the process: settings, start-up check, freshness, wake-ups by events, resync."""
 
 import asyncio
-import json
-import logging
 
 import kopf
 import pytest
@@ -15,7 +13,6 @@ from tidegate_operator.core.rights import needed_rights
 from tidegate_operator.errors import StartupError, UnavailableError
 from tidegate_operator.freshness import Freshness
 from tidegate_operator.handlers import Bell
-from tidegate_operator.logs import JsonFormatter
 from tidegate_operator.resync import resync
 from tidegate_operator.settings import Settings, read_settings
 from tidegate_operator.startup import check_startup
@@ -176,13 +173,3 @@ async def test_resync_wakes_every_key_and_survives_an_api_server_that_is_away() 
         await enough.wait()
     running.cancel()
     assert set(woken[:2]) == {DOCS, DESK}
-
-
-def test_log_lines_are_json_with_the_records_own_members() -> None:
-    record = logging.makeLogRecord(
-        {"name": "x", "levelname": "INFO", "msg": "write refused", "key": DOCS, "error": "quota"}
-    )
-    line = json.loads(JsonFormatter().format(record))
-
-    assert (line["message"], line["error"], line["level"]) == ("write refused", "quota", "info")
-    assert "docs" in line["key"]

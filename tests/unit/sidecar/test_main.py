@@ -1,15 +1,16 @@
-"""The command line and the logs."""
+"""The command line, and what a start loads."""
 
 import json
-import logging
+import subprocess
+import sys
 
 import pytest
 from tests.unit.sidecar.builders import config
 
+from tidegate_api.arguments import Address
 from tidegate_api.config import LimitsConfig
 from tidegate_sidecar.identity import Identity
-from tidegate_sidecar.logs import JsonFormatter
-from tidegate_sidecar.main import Address, front_limits, parse_arguments
+from tidegate_sidecar.main import front_limits, parse_arguments
 from tidegate_sidecar.settings import Settings
 
 REQUIRED = ["--config", "c.json", "--table", "t.json", "--runtime-socket", "r.sock"]
@@ -37,20 +38,7 @@ def test_the_front_lets_through_whatever_the_pipeline_allows():
     assert front.answer_seconds > 3
 
 
-def test_a_log_line_is_one_json_object_with_its_key_values():
-    record = logging.makeLogRecord(
-        {"name": "tidegate", "levelname": "INFO", "msg": "table %s", "args": ("obeyed",), "version": 4}
-    )
-    line = json.loads(JsonFormatter().format(record))
-    assert (line["event"], line["level"], line["version"]) == ("table obeyed", "info", 4)
-    assert line["time"].endswith("+00:00")
-
-
-def test_a_log_line_tells_where_a_fault_came_from():
-    try:
-        raise ValueError("oops")
-    except ValueError as error:
-        info = (type(error), error, error.__traceback__)
-    line = json.loads(JsonFormatter().format(logging.makeLogRecord({"msg": "failed", "exc_info": info})))
-    assert "ValueError: oops" in line["exception"]
-    assert "\n" not in JsonFormatter().format(logging.makeLogRecord({"msg": "two\nlines"}))
+def test_a_sidecar_that_reads_its_table_from_a_file_does_not_load_the_client_of_the_api_server():
+    script = "import sys, tidegate_sidecar.main; print([name for name in sys.modules if name in ('aiohttp', 'tidegate_link')])"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout.strip() == "[]"

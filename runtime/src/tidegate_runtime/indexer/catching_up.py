@@ -85,7 +85,7 @@ def _store_batch(
     revision.tally.deleted += len(due)
     revision.documents_left -= len(made.records) + len(made.refused)
     if revision.phase == "Building":
-        revision.message = ""  # what stopped it before does so no longer
+        revision.tell("")  # what stopped it before does so no longer
     writer.compact()
 
 

@@ -42,6 +42,7 @@ class LiveRevision:
     writer: IndexWriter | None = None
     phase: Phase = "Pending"
     message: str = ""
+    reason: str = ""
     documents_total: int = 0
     documents_left: int = 0
     refused: dict[DocumentKey, Refusal] = field(default_factory=dict)
@@ -59,6 +60,10 @@ class LiveRevision:
     def name(self) -> str:
         """Return the revision's name."""
         return self.config.name
+
+    def tell(self, message: str, *, reason: str = "") -> None:
+        """Say what is the matter with the revision; empty = nothing."""
+        self.message, self.reason = message, reason
 
     def refused_hashes(self) -> dict[DocumentKey, str]:
         """Return what need not be tried again."""
@@ -78,6 +83,7 @@ class LiveRevision:
             name=self.name,
             phase=self.phase,
             message=self.message,
+            reason=self.reason,
             documents_done=self.documents_total - self.documents_left,
             documents_total=self.documents_total,
             language=shape.language,

@@ -94,11 +94,11 @@ class IndexLoop:
             except _OBSTACLES as error:
                 _logger.warning("all work is stopped: %s", error)
                 self._pause_until = self._now() + self._backoff.failed()
-                self._report.obstacle = str(error)
+                self._report.stopped(str(error), reason=error.reason)
                 self._unfinished = True
             else:
                 self._backoff.succeeded()
-                self._report.obstacle = ""
+                self._report.stopped("")
         self._tell()
 
     def _work(self, config: IndexerConfig) -> None:
@@ -151,7 +151,7 @@ class IndexLoop:
             _logger.warning("revision %s is stopped: %s", revision.name, error)
             if revision.writer is None and not isinstance(error, StoreFullError):
                 revision.phase = "Failed"
-            revision.message = str(error)
+            revision.tell(str(error), reason=error.reason)
             revision.retry_at = self._now() + revision.backoff.failed()
             return Outcome.BLOCKED
 

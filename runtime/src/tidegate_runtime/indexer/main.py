@@ -16,6 +16,7 @@ from collections.abc import Coroutine, Sequence
 from aiohttp import web
 
 from tidegate_api.config import IndexerState
+from tidegate_api.logs import set_up_logs
 from tidegate_api.shape import EmbedderFingerprint
 from tidegate_link.client import ApiClient, Endpoint, LinkError
 from tidegate_link.lease import Lease
@@ -141,7 +142,7 @@ async def _first_of(*coroutines: Coroutine[object, object, object]) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run an indexer; return the exit status."""
     settings = parse_settings(sys.argv[1:] if arguments is None else arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    set_up_logs()
     try:
         with claimed(settings.root):
             asyncio.run(serve(settings))

@@ -43,20 +43,23 @@ class Judge:
         """
         serves = revision.phase == "Ready"
         if not view.complete and not serves:
-            revision.phase, revision.message = "Pending", _WAITS
+            revision.phase = "Pending"
+            revision.tell(_WAITS)
             return
         self._count_foreign_chunks(revision, writer)
         message = LANGUAGE_MISMATCH if revision.mismatch else ""
         if serves and revision.dense is not revision.mismatch:
-            revision.message = message
+            revision.tell(message)
             return
         problem = self._problem(revision, writer, view, embedder=None if revision.mismatch else embedder)
         if problem:
-            revision.phase, revision.message = "Ready" if serves else "Failed", problem
+            revision.phase = "Ready" if serves else "Failed"
+            revision.tell(problem)
             return
         writer.mark_ready(dense=not revision.mismatch)
         _logger.info("revision %s is ready dense=%s", revision.name, not revision.mismatch)
-        revision.phase, revision.message, revision.dense = "Ready", message, not revision.mismatch
+        revision.phase, revision.dense = "Ready", not revision.mismatch
+        revision.tell(message)
         revision.ready_at = revision.ready_at or self.now()
 
     def _count_foreign_chunks(self, revision: LiveRevision, writer: IndexWriter) -> None:

@@ -15,11 +15,11 @@ NAMED_FAILURES = 20
 
 
 class Report:
-    """Collects what is told. `obstacle` says what stops all work, empty = nothing."""
+    """Collects what is told."""
 
     def __init__(self, *, process: str, sync: SyncState) -> None:
         self.sync = sync
-        self.obstacle = ""
+        self._obstacle, self._obstacle_reason = "", ""
         self._process = process
         self._config_hash = ""
         self._census: Census | None = None
@@ -28,6 +28,10 @@ class Report:
     def adopted(self, config: IndexerConfig) -> None:
         """Note which config is obeyed."""
         self._config_hash = config.config_hash()
+
+    def stopped(self, message: str, *, reason: str = "") -> None:
+        """Note what stops all work; empty = nothing does."""
+        self._obstacle, self._obstacle_reason = message, reason
 
     def saw(self, view: SourcesView, *, unreadable: Mapping[str, str], revisions: Iterable[LiveRevision]) -> None:
         """Note what the sources hold and which documents fail."""
@@ -56,7 +60,7 @@ class Report:
 
     def state(self, revisions: Sequence[LiveRevision], *, config_problem: str) -> IndexerState:
         """Return what is told now."""
-        messages = [message for message in (config_problem, self.obstacle, *self._sources) if message]
+        messages = [message for message in (config_problem, self._obstacle, *self._sources) if message]
         return IndexerState(
             process=self._process,
             config_hash=self._config_hash,
@@ -64,6 +68,7 @@ class Report:
             revisions=[revision.state() for revision in revisions],
             sync=self.sync,
             message="; ".join(messages),
+            reason=self._obstacle_reason,
         )
 
 

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-
-@dataclass(frozen=True, slots=True)
-class ListenAddress:
-    """Where the state, and to pods the segments, are served."""
-
-    host: str
-    port: int
+from tidegate_api.arguments import Address, address, namespaced_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +16,7 @@ class IndexerSettings:
 
     config: Path
     root: Path
-    listen: ListenAddress
+    listen: Address
     threads: int
     device: Literal["auto", "cpu", "cuda"]
     token_file: Path | None
@@ -38,14 +32,14 @@ def parse_settings(arguments: Sequence[str]) -> IndexerSettings:
     )
     parser.add_argument("--config", type=Path, required=True, help="JSON file that says what should exist; followed")
     parser.add_argument("--root", type=Path, required=True, help="folder of the revisions; one indexer per folder")
-    parser.add_argument("--listen", type=_address, required=True, metavar="HOST:PORT", help="where to serve the state")
+    parser.add_argument("--listen", type=address, required=True, metavar="HOST:PORT", help="where to serve the state")
     parser.add_argument("--threads", type=_count, default=len(os.sched_getaffinity(0)), help="threads of the encoder")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where the encoder runs")
     parser.add_argument("--token-file", type=Path, help="serve segments to bearers of the token in this file")
     parser.add_argument("--watch", action="store_true", help="look at the sources every second")
     parser.add_argument(
         "--configmap",
-        type=_config_map,
+        type=namespaced_name,
         metavar="NAMESPACE/NAME",
         help="in a cluster: follow this ConfigMap and hold the Lease of its name; --config is its mounted copy",
     )
@@ -60,20 +54,6 @@ def parse_settings(arguments: Sequence[str]) -> IndexerSettings:
         watch=parsed.watch,
         config_map=parsed.configmap,
     )
-
-
-def _config_map(text: str) -> tuple[str, str]:
-    namespace, _, name = text.partition("/")
-    if not namespace or not name:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE/NAME")
-    return namespace, name
-
-
-def _address(text: str) -> ListenAddress:
-    host, separator, port = text.rpartition(":")
-    if not separator or not port.isdecimal() or int(port) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT, such as 127.0.0.1:8083 or [::]:8083")
-    return ListenAddress(host.removeprefix("[").removesuffix("]"), int(port))
 
 
 def _count(text: str) -> int:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_runtime.indexer.settings import ListenAddress, parse_settings
+from tidegate_api.arguments import Address
+from tidegate_runtime.indexer.settings import parse_settings
 
 NEEDED = ["--config", "c.json", "--root", "r", "--listen"]
 
@@ -13,12 +14,12 @@ def test_what_is_left_out_has_defaults() -> None:
     settings = parse_settings([*NEEDED, "127.0.0.1:8083", "--threads", "2"])
 
     assert (settings.config, settings.root, settings.threads) == (Path("c.json"), Path("r"), 2)
-    assert settings.listen == ListenAddress("127.0.0.1", 8083)
+    assert settings.listen == Address("127.0.0.1", 8083)
     assert (settings.device, settings.token_file, settings.watch) == ("auto", None, False)
 
 
 def test_an_address_may_be_ipv6() -> None:
-    assert parse_settings([*NEEDED, "[::]:8083"]).listen == ListenAddress("::", 8083)
+    assert parse_settings([*NEEDED, "[::]:8083"]).listen == Address("::", 8083)
 
 
 @pytest.mark.parametrize("address", ["8083", "host:", "host:http", "host:70000"])
