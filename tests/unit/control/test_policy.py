@@ -320,3 +320,14 @@ async def test_a_lost_status_is_made_again_from_the_marks_on_the_releases(rig: R
     assert [entry["release"] for entry in rollout(rig)["rejected"]] == [bad]
     assert rig.conditions(DESK)["Stalled"] == ("True", "RolledBack")
     assert table(rig).stable == good
+
+
+async def test_a_step_that_is_taken_away_under_a_candidate_is_a_reason_and_moves_nobody(rig: Rig) -> None:
+    rig.cluster.put(pipeline(top_k=10))
+    await settle(rig)
+    rig.cluster.put(policy(steps=[STEPS[0], STEPS[2]]))
+    await settle(rig)
+    assert rig.conditions(DESK)["Ready"] == ("True", "StepRemoved")
+    assert (rollout(rig)["phase"], table(rig).share) == ("Paused", 5)
+    assert (await ask(rig, "promote"))["result"] == "done"
+    assert rig.conditions(DESK)["Ready"] == ("True", "InForce")

@@ -12,6 +12,7 @@ from tidegate_api.v1alpha1.common import RequestOutcome, Status
 from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipelineSpec, RetrievalPipelineStatus, RolloutStatus
 from tidegate_operator.core.children import ChildrenPlan, Upkeep, Wanted, plan_children
 from tidegate_operator.core.desired import pipeline_config
+from tidegate_operator.core.exposure import position
 from tidegate_operator.core.names import Annotation
 from tidegate_operator.core.observed_rp import PipelineWorld, acceptance
 from tidegate_operator.core.plan import Note, Plan, Rest
@@ -176,6 +177,7 @@ def _facts(
 ) -> Facts:
     state = rolled.state
     next_up = world.frozen.get(state.candidate or state.stable)
+    steps = intent.rules.in_force.rollout.steps if intent.rules.in_force is not None else ()
     settled = at_rest and front is not None and not behind_settings(world, front.sidecar.config_hash())
     return Facts(
         spec=intent.spec,
@@ -187,4 +189,5 @@ def _facts(
         settled=settled and acknowledged(world, front.table if front is not None else None),
         candidate_failure=failures(world, next_up.release) if next_up is not None else "",
         suspended=intent.suspended,
+        step_removed=state.step is not None and position(steps, state.step.name) is None,
     )

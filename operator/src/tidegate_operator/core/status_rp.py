@@ -48,6 +48,7 @@ class Facts:
     settled: bool  # every write is done, every pod obeys table and settings, every Deployment is rolled out
     candidate_failure: str
     suspended: bool
+    step_removed: bool = False  # the policy has no longer the step at which the candidate is
 
     @property
     def desired(self) -> str:
@@ -183,6 +184,9 @@ def _policy_decides(world: PipelineWorld, facts: Facts) -> Standing | None:
         return None
     if facts.spec is not None and facts.spec.ready_policy == "Completed":
         return None
+    if state.phase == Phase.PAUSED and facts.step_removed:
+        message = f"step {state.step.name} is no longer in the policy; {state.candidate} keeps {state.step.share:g} % until it is promoted or aborted"
+        return Standing("True", Reason.STEP_REMOVED, message)
     if state.phase == Phase.PAUSED:
         return Standing(
             "True", Reason.PAUSED, f"{state.candidate} waits at step {state.step.name} until it is promoted"
