@@ -145,5 +145,7 @@ def test_random_edits_with_kills_end_equal_to_a_fresh_build(indexer: Indexer) ->
     state = indexer.settle()
 
     assert (state.sync.failed, state.message) == (0, "")
-    assert {path.name for path in indexer.root.iterdir() if path.is_dir()} == {r.name for r in indexer.config.revisions}
+    assert {path.parent.name for path in indexer.root.glob("*/manifest.json")} == {
+        r.name for r in indexer.config.revisions
+    }
     indexer.assert_equal_to_a_fresh_build(hint=f"seed {seed}")

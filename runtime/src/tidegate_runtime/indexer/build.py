@@ -13,6 +13,7 @@ from tidegate_api.config import IndexerConfig, IndexerState
 from tidegate_runtime.errors import RevisionUnavailableError
 from tidegate_runtime.indexer.clock import SystemClock
 from tidegate_runtime.indexer.config_source import ConfigSource
+from tidegate_runtime.indexer.histories import FolderHistories
 from tidegate_runtime.indexer.loop import IndexLoop, Parts
 from tidegate_runtime.indexer.report import Report
 from tidegate_runtime.indexer.revisions import EmbeddedRevisions
@@ -49,9 +50,11 @@ def make_loop(
         return read_file(file)
 
     roster = Roster(store, file=StateFile(root), now=clock.now)
+    histories = FolderHistories(root, new=not roster.kept.revisions)
+    reader = SourceReader(read=read_unless_stopped, histories=histories)
     parts = Parts(
         configs=configs,
-        sources=SourceWatch(SourceReader(read=read_unless_stopped), watch=watch, monotonic=clock.monotonic),
+        sources=SourceWatch(reader, watch=watch, monotonic=clock.monotonic),
         store=store,
         roster=roster,
         open_embedder=lambda fingerprint: HeedingEmbedder(open_embedder(fingerprint), stop),

@@ -12,6 +12,7 @@ import pytest
 from tidegate_api.config import IndexerConfig, IndexerState, RevisionConfig, RevisionState, SourceConfig, VolumeFrom
 from tidegate_api.shape import ALGORITHMS, ChunkingShape, EmbedderFingerprint, RevisionShape
 from tidegate_runtime.errors import StoreFullError
+from tidegate_runtime.indexer.histories import FolderHistories
 from tidegate_runtime.indexer.loop import IndexLoop, Parts
 from tidegate_runtime.indexer.report import Report
 from tidegate_runtime.indexer.roster import Roster
@@ -209,9 +210,10 @@ class World:
         """Start a loop, as a new process would; the store and the folders are as they were."""
         self.state_file = FakeStateFile(self.root)
         roster = Roster(self.store, file=self.state_file, now=self.clock.now)
+        histories = FolderHistories(self.root, new=not roster.kept.revisions)
         parts = Parts(
             configs=self.configs,
-            sources=SourceWatch(SourceReader(), watch=self.watch, monotonic=self.clock.monotonic),
+            sources=SourceWatch(SourceReader(histories=histories), watch=self.watch, monotonic=self.clock.monotonic),
             store=self.store,
             roster=roster,
             open_embedder=lambda fingerprint: (self.open_embedder or (lambda _: self.embedder))(fingerprint),

@@ -1,12 +1,12 @@
 """The difference between sources and a manifest, and what may be deleted."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_api.config import DocumentFailure
 from tidegate_runtime.indexer.changes import Changes, FileWork, held_sources, next_holds, plan_changes
 from tidegate_runtime.indexer.snapshot import DocumentEntry, SourceSnapshot
 from tidegate_runtime.ports import DocumentKey
@@ -84,9 +84,11 @@ def test_a_document_is_deleted_only_with_proof(
 
 
 def test_a_document_that_a_failing_file_may_hold_is_kept() -> None:
-    failing = SourceSnapshot({}, (DocumentFailure(document="a", reason="broken"),), {}, (), {})
+    manifest = {DocumentKey("docs", "a"): "1", DocumentKey("docs", "b"): "1"}
+    failing = SourceSnapshot({}, (), {}, (), {}, unread=frozenset({"a"}))
 
-    assert plan({DocumentKey("docs", "a"): "1"}, {"docs": failing}).none
+    assert plan(manifest, {"docs": failing}).deletes == (DocumentKey("docs", "b"),)
+    assert plan(manifest, {"docs": replace(failing, unread=None)}).none
 
 
 def test_a_refused_version_is_not_tried_again_but_another_one_is() -> None:
