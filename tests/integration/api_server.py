@@ -54,6 +54,12 @@ class ApiServer:
                 return web.json_response({"message": "not found"}, status=404)
             return web.json_response(self.objects[path])
         body = await request.json()
+        if request.method == "PATCH":
+            found = self.objects[path]
+            annotations = {**found["metadata"].get("annotations", {}), **body["metadata"]["annotations"]}
+            return web.json_response(
+                self.put(path, {**found, "metadata": {**found["metadata"], "annotations": annotations}})
+            )
         if request.method == "POST":
             path = f"{path}/{body['metadata']['name']}"
             if path in self.objects:

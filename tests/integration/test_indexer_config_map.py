@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from tests.integration.api_server import ApiServer, running_api_server
 
-from tidegate_api.config import INDEXER_CONFIG_KEY
+from tidegate_api.config import INDEXER_CONFIG_KEY, IndexerState
 from tidegate_link.client import ApiClient, Endpoint
+from tidegate_runtime.indexer import telling
 from tidegate_runtime.indexer.config_map import ConfigMapConfigSource
 from tidegate_runtime.indexer.config_source import FileConfigSource
 
@@ -69,3 +70,38 @@ async def test_what_cannot_be_obeyed_leaves_the_last_good_one(
         assert "the last good" in source.problem
         assert source.read() is not None
         task.cancel()
+
+
+async def test_news_touch_the_config_map_once_and_again_after_an_outage(
+    running: tuple[ApiServer, Endpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(telling, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(telling, "RETRY_SECONDS", 0.01)
+    api, endpoint = running
+    put(api, config("one"))
+    state = IndexerState(process="")
+
+    def touched() -> str:
+        return str(api.objects[PATH]["metadata"].get("annotations", {}).get(telling.ANNOTATION, ""))
+
+    async def until(wanted: IndexerState) -> None:
+        async with asyncio.timeout(10):
+            while touched() != telling.news(wanted):
+                await asyncio.sleep(0.01)
+
+    async with ApiClient(endpoint) as client:
+        task = asyncio.create_task(telling.keep_telling(client, ("acme", "docs-indexer"), state=lambda: state))
+        state = IndexerState(process="p", message="source 'docs' is gone")
+        await until(state)
+        version = api.version
+        asked = len(api.tokens)
+        api.refuse_with = 503
+        state = IndexerState(process="p")
+        async with asyncio.timeout(10):
+            while len(api.tokens) < asked + 2:
+                await asyncio.sleep(0.01)
+        api.refuse_with = 0
+        await until(state)
+        assert api.version == version + 1
+        task.cancel()
+    assert api.objects[PATH]["data"] == {INDEXER_CONFIG_KEY: config("one")}

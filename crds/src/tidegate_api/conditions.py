@@ -82,6 +82,7 @@ class Reason(StrEnum):
     REVISION_FAILED = "RevisionFailed"
     DOCUMENTS_FAILED = "DocumentsFailed"
     SOURCE_UNREADABLE = "SourceUnreadable"
+    STORE_FULL = "StoreFull"
     INDEX_LACKS_LEG = "IndexLacksLeg"
     EMBEDDER_LANGUAGE_MISMATCH = "EmbedderLanguageMismatch"
     LANGUAGE_DRIFT = "LanguageDrift"

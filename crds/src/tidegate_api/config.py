@@ -99,6 +99,7 @@ class RevisionState(Model):
     name: str
     phase: Literal["Pending", "Building", "Ready", "Failed"]
     message: str = ""
+    reason: str = Field(default="", description="StoreFull: the volume has no room; empty = none, or another")
     documents: int = 0
     chunks: int = 0
     documents_done: int = Field(default=0, description="of documents_total, in the present pass")
@@ -131,6 +132,7 @@ class IndexerState(Model):
     revisions: list[RevisionState] = Field(default_factory=list)
     sync: SyncState = Field(default_factory=SyncState)
     message: str = Field(default="", description="why nothing can be done, such as a missing source; empty = well")
+    reason: str = Field(default="", description="StoreFull: the volume has no room; empty = none, or another")
 
 
 # --- releases and routing ------------------------------------------------------------------------

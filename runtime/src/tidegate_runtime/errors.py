@@ -5,13 +5,18 @@ closed codes once. A message is one sentence for the person who can do something
 the field or object, the value and the next step, and never holds a document's text.
 """
 
+from tidegate_api.conditions import Reason
 from tidegate_api.wire import ErrorCode
 
 
 class RuntimePlaneError(Exception):
-    """Base of all. `code` is what a caller of the HTTP edge sees; `retry_after_seconds` None = do not retry."""
+    """Base of all. `code` is what a caller of the HTTP edge sees; `retry_after_seconds` None = do not retry.
+
+    `reason` is what an indexer tells the control plane, where that has a condition for it.
+    """
 
     code = ErrorCode.INTERNAL
+    reason = ""
     retry_after_seconds: float | None = None
 
 
@@ -64,6 +69,7 @@ class UnusableVectorError(RuntimePlaneError):
 class StoreFullError(RuntimePlaneError):
     """The volume has no room; nothing was changed."""
 
+    reason = Reason.STORE_FULL.value
     retry_after_seconds = 60.0
 
 

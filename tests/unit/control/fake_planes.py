@@ -48,6 +48,8 @@ class FakePlanes:
     language: Language = "en"
     building: set[str] = field(default_factory=set)  # revisions that are not ready yet
     failed: dict[str, str] = field(default_factory=dict)  # revisions that could not be built
+    full: set[str] = field(default_factory=set)  # revisions whose edits find no room on the volume
+    full_but: set[str] | None = None  # the revisions that were built when the volume became full; None = it is not
     silent: bool = False  # nobody answers
     stale: set[str] = field(default_factory=set)  # pods that have not seen the newest table
     warm: set[str] | None = None  # the releases that are loaded; None = all
@@ -80,9 +82,19 @@ class FakePlanes:
             return RevisionState(
                 name=name, phase="Building", documents_done=1, documents_total=3, language=self.language
             )
+        if self.full_but is not None and name not in self.full_but:
+            return RevisionState(
+                name=name,
+                phase="Building",
+                message="full",
+                reason="StoreFull",
+                documents_total=3,
+                language=self.language,
+            )
         return RevisionState(
             name=name,
             phase="Ready",
+            reason="StoreFull" if name in self.full else "",
             documents=3,
             chunks=9,
             language=self.language,

@@ -11,12 +11,12 @@ from datetime import datetime
 from tidegate_api.conditions import ConditionType, Reason, Statement, Truth, find, timestamp
 from tidegate_api.config import IndexerState, RevisionConfig, RevisionState, SyncState
 from tidegate_api.v1alpha1.knowledgebase import RevisionStatus, SyncFailure, SyncStatus
+from tidegate_operator.core.indexer_trouble import degraded, no_room, pod_trouble
 from tidegate_operator.core.kinds import Ref
 from tidegate_operator.core.observed import Refusal
 from tidegate_operator.core.observed_kb import KnowledgeWorld
 from tidegate_operator.core.policies import Verdict, of_refusals
 from tidegate_operator.core.revisions import READY, RETIRING
-from tidegate_operator.core.workloads import Trouble, first_trouble
 
 REVISIONS_SHOWN = 10
 LEGS = ["bm25", "dense"]
@@ -155,7 +155,7 @@ def statements(world: KnowledgeWorld, facts: Facts) -> Iterator[Statement]:
     elif standing.ready != "True":
         yield Statement(ConditionType.RECONCILING, "True", standing.reason, standing.message)
     yield _revision_ready(facts)
-    if (worse := _degraded(world, facts)) is not None:
+    if (worse := degraded(world, serves=bool(facts.latest))) is not None:
         yield Statement(ConditionType.DEGRADED, "True", worse.reason, worse.message)
     if (drift := _language_drift(world)) is not None:
         yield drift
@@ -172,8 +172,10 @@ def _standing(world: KnowledgeWorld, facts: Facts) -> Standing:
         return Standing("False", Reason.REVISION_FAILED, _failure(world, desired.name), stalled=True)
     if desired is not None and desired.phase == READY and facts.acknowledged:
         return Standing("True", Reason.IN_FORCE, "")
-    if (trouble := _pod_trouble(world)) is not None:
+    if (trouble := pod_trouble(world)) is not None:
         return Standing("False", trouble.reason, f"the indexer's pod does not run: {trouble.message}", stalled=True)
+    if (full := no_room(world)) is not None:
+        return Standing("False", full.reason, full.message, stalled=True)
     if world.asked is not None and world.asked.ready_policy == "Serving" and facts.latest:
         return Standing("True", Reason.SERVING, "an earlier revision serves while this one is being built")
     if world.workload is None or world.workload.ready == 0:
@@ -194,11 +196,6 @@ def _said_before(world: KnowledgeWorld) -> str:
     return ready.message if ready is not None and ready.reason == Reason.REVISION_FAILED else ""
 
 
-def _pod_trouble(world: KnowledgeWorld) -> Trouble | None:
-    workload = world.workload
-    return first_trouble(workload, world.pods) if workload is None or workload.ready == 0 else workload.trouble
-
-
 def _revision_ready(facts: Facts) -> Statement:
     desired = facts.desired
     if desired is None:
@@ -210,20 +207,6 @@ def _revision_ready(facts: Facts) -> Statement:
             return Statement(ConditionType.REVISION_READY, "False", Reason.REVISION_FAILED)
         case _:
             return Statement(ConditionType.REVISION_READY, "False", Reason.BUILDING)
-
-
-def _degraded(world: KnowledgeWorld, facts: Facts) -> Verdict | None:
-    if facts.latest and (world.workload is None or world.workload.ready == 0):
-        return Verdict(
-            Reason.INDEXER_UNREACHABLE, "the indexer's pod does not run; what is built goes on serving, edits wait"
-        )
-    state = world.indexer
-    if state is not None and state.message:
-        return Verdict(Reason.SOURCE_UNREADABLE, state.message)
-    if state.sync.failed if state is not None else world.status.sync.failed:
-        message = "some documents could not be indexed; status.sync.failures names them and says why"
-        return Verdict(Reason.DOCUMENTS_FAILED, message)
-    return None
 
 
 def _language_drift(world: KnowledgeWorld) -> Statement | None:

@@ -28,6 +28,7 @@ from tidegate_runtime.indexer.server import IndexerServer
 from tidegate_runtime.indexer.settings import IndexerSettings, parse_settings
 from tidegate_runtime.indexer.state import FolderBusyError, claimed
 from tidegate_runtime.indexer.stopping import StopSign
+from tidegate_runtime.indexer.telling import keep_telling
 from tidegate_runtime.models.registry import open_embedder
 from tidegate_runtime.ports import Embedder
 
@@ -96,7 +97,10 @@ async def _work_as_leader(
     namespace, name = config_map
     configs = ConfigMapConfigSource(FileConfigSource(settings.config), namespace=namespace, name=name)
     async with ApiClient(Endpoint.in_cluster()) as client:
-        following = asyncio.create_task(configs.follow(client))
+        beside = [
+            asyncio.create_task(configs.follow(client)),
+            asyncio.create_task(keep_telling(client, config_map, state=published.get)),
+        ]
         holder = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
         lease = Lease(client, namespace=namespace, name=name, holder=holder)
         try:
@@ -108,7 +112,8 @@ async def _work_as_leader(
                 await _work_while_held(settings, configs, published, lease=lease, asked=asked)
             await lease.release()
         finally:
-            following.cancel()
+            for task in beside:
+                task.cancel()
 
 
 async def _work_while_held(

@@ -24,7 +24,7 @@ def knowledge_base_children(
     readable = [name, *(config_map for _, config_map in pod.config_maps)]
     rendered = [
         (service_account(name, owner, component), Upkeep.CURRENT),
-        (role(name, owner, component, config_maps=readable, lease=name), Upkeep.CURRENT),
+        (role(name, owner, component, config_maps=readable, lease=name, touched=name), Upkeep.CURRENT),
         (role_binding(name, owner, component, account=name), Upkeep.CURRENT),
         (lease(name, owner, component), Upkeep.ONCE),
         (indexer_config_map(config, spec, owner), Upkeep.CURRENT),

@@ -1,4 +1,5 @@
-"""What pods may do with the API server: read ConfigMaps by name, hold a Lease by name. Nothing else.
+"""What pods may do with the API server: read ConfigMaps by name, hold a Lease by name. Nothing else, but that
+an indexer may touch its own ConfigMap, to say that its state is worth a look.
 
 A watch of one object is allowed by name when the client selects it by `metadata.name`. The Lease is
 made by the operator, because `create` cannot be limited to a name.
@@ -15,7 +16,13 @@ _GROUP = "rbac.authorization.k8s.io"
 
 
 def role(
-    name: str, owner: Owner, component: Component, *, config_maps: Iterable[str], lease: str | None = None
+    name: str,
+    owner: Owner,
+    component: Component,
+    *,
+    config_maps: Iterable[str],
+    lease: str | None = None,
+    touched: str | None = None,
 ) -> Manifest:
     """Return a Role that is limited to the named objects."""
     readable = sorted(set(config_maps))
@@ -31,6 +38,8 @@ def role(
                 "verbs": ["get", "update"],
             }
         )
+    if touched is not None:
+        rules.append({"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [touched], "verbs": ["patch"]})
     return child(Kind.ROLE, name, owner, component, rules=rules)
 
 
