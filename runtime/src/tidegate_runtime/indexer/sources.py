@@ -73,7 +73,7 @@ def list_source(source: SourceConfig, *, extensions: Collection[str], scan: Scan
             if not chosen.takes(name):
                 continue
             try:
-                listed = _listed(name, entry, root)
+                listed = _listed(name, entry, root, on_volume=source.volume is not None)
             except UnreadableDocumentError as error:
                 refused.append(DocumentFailure(document=_printable(name), reason=str(error)))
                 continue
@@ -163,7 +163,7 @@ def _walk(root: Path, *, into_folders: bool, scan: Scan) -> Iterator[tuple[str, 
                 waiting.append((f"{prefix}{entry.name}/", Path(entry.path)))
 
 
-def _listed(name: str, entry: os.DirEntry[str], root: Path) -> ListedFile | None:
+def _listed(name: str, entry: os.DirEntry[str], root: Path, *, on_volume: bool) -> ListedFile | None:
     """Return the file, or None when it is no longer there or is a folder behind a link."""
     if not name.isascii() and name != _printable(name):
         raise UnreadableDocumentError("its name is not UTF-8; rename it")
@@ -172,6 +172,8 @@ def _listed(name: str, entry: os.DirEntry[str], root: Path) -> ListedFile | None
             raise UnreadableDocumentError("is a link that leads outside the source; copy the file instead")
         status = entry.stat()
     except FileNotFoundError:
+        if on_volume and os.path.lexists(entry.path):  # a kubelet removes the link of a key after the key
+            raise UnreadableDocumentError("is a link that leads to nothing; mend or remove it") from None
         return None
     except OSError as error:
         raise UnreadableDocumentError(f"cannot be looked at: {error.strerror}; check its permissions") from error

@@ -95,12 +95,14 @@ def test_links_lead_to_files_inside_the_source_only(tmp_path: Path) -> None:
     (root / "sub").mkdir()
     (root / "folder.md").symlink_to("sub")
     (root / "loop.md").symlink_to("loop.md")
+    (root / "nothing.md").symlink_to("moved-away.md")
 
     listing = list_source(volume(root), extensions=EXTENSIONS)
 
     assert names(listing) == ["a.md", "inside.md"]
-    assert [failure.document for failure in listing.refused] == ["loop.md", "outside.md"]
-    assert "leads outside the source" in listing.refused[1].reason
+    assert [failure.document for failure in listing.refused] == ["loop.md", "nothing.md", "outside.md"]
+    assert listing.refused[1].reason == "is a link that leads to nothing; mend or remove it"
+    assert "leads outside the source" in listing.refused[2].reason
 
 
 def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
