@@ -9,11 +9,12 @@ for another reason than that the file is new, `read` answers None: then the file
 import errno
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Set
 from pathlib import Path
 from typing import Protocol
+
+from tidegate_runtime.indexer.replacing import replace_file
 
 _FOLDER = ".histories"
 _COMPLETE = "complete"
@@ -110,14 +111,4 @@ def _has_room(write: Callable[[], object]) -> bool:
 
 def _replace(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(".new")
-    with fresh.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    fresh.replace(path)
-    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    replace_file(path, content)

@@ -20,6 +20,7 @@ from pydantic import Field, ValidationError
 from tidegate_api.config import SyncState
 from tidegate_api.model import Model
 from tidegate_runtime.errors import RuntimePlaneError, StateVersionError, StoreFullError
+from tidegate_runtime.indexer.replacing import replace_file
 
 STATE_FORMAT = 1
 _STATE_FILE = "state.json"
@@ -89,14 +90,8 @@ class StateFile:
         Raises:
             StoreFullError: the volume has no room.
         """
-        replacement = self._path.with_suffix(".new")
         try:
-            with replacement.open("w", encoding="utf-8") as stream:
-                stream.write(state.model_dump_json(by_alias=True, indent=1))
-                stream.flush()
-                os.fsync(stream.fileno())
-            replacement.replace(self._path)
-            _sync_folder(self._path.parent)
+            replace_file(self._path, state.model_dump_json(by_alias=True, indent=1).encode())
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise StoreFullError(
@@ -126,11 +121,3 @@ def claimed(root: Path) -> Iterator[None]:
         lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         lock.flush()
         yield
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_runtime.indexer import histories
+from tidegate_runtime.indexer import replacing
 from tidegate_runtime.indexer.histories import FolderHistories, Histories, MemoryHistories
 
 
@@ -55,7 +55,7 @@ def test_a_record_that_finds_no_room_leaves_no_older_one_behind(
     kept = FolderHistories(tmp_path, new=True)
     kept.write("docs", "a.jsonl", {"x"})
     with monkeypatch.context() as volume:
-        volume.setattr(histories.os, "fsync", full)
+        volume.setattr(replacing.os, "fsync", full)
         kept.write("docs", "a.jsonl", {"x", "y"})
 
     assert kept.read("docs", "a.jsonl") is None
@@ -65,7 +65,7 @@ def test_a_record_that_finds_no_room_leaves_no_older_one_behind(
 
 def test_a_start_on_a_full_volume_trusts_no_absence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as volume:
-        volume.setattr(histories.os, "fsync", full)
+        volume.setattr(replacing.os, "fsync", full)
         kept = FolderHistories(tmp_path, new=True)
 
     assert kept.read("docs", "a.jsonl") is None
@@ -76,7 +76,7 @@ def test_any_other_error_of_the_volume_is_one(tmp_path: Path, monkeypatch: pytes
         raise OSError(errno.EIO, "Input/output error")
 
     kept = FolderHistories(tmp_path, new=True)
-    monkeypatch.setattr(histories.os, "fsync", broken)
+    monkeypatch.setattr(replacing.os, "fsync", broken)
 
     with pytest.raises(OSError, match="Input/output"):
         kept.write("docs", "a.jsonl", {"x"})
