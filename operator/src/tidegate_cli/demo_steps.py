@@ -12,7 +12,7 @@ from typing import TypeVar
 from tidegate_cli.rag_views import table
 
 SILENCE_SECONDS = 15.0
-POLL_SECONDS = 0.5
+POLL_SECONDS = 1.0
 LINES_KEPT = 15
 
 Result = TypeVar("Result")
