@@ -5,7 +5,7 @@ closed codes once. A message is one sentence for the person who can do something
 the field or object, the value and the next step, and never holds a document's text.
 """
 
-from tidegate_api.conditions import Reason
+from tidegate_api.reasons import Reason
 from tidegate_api.wire import ErrorCode
 
 
