@@ -119,7 +119,8 @@ class Execution:
         if not node.settings.lexical_guard or not lexical:
             return weights
         first = pooled([inputs[name].members[: guard.DEPTH] for name in lexical])
-        return guard.guarded(weights, lexical, coverage=guard.best_coverage(self.panel.coverage(first)))
+        decisive = {name: guard.decisiveness(inputs[name].scores) for name in lexical}
+        return guard.guarded(weights, decisive, coverage=guard.best_coverage(self.panel.coverage(first)))
 
 
 def _weight(node: FuseNode, name: str) -> float:

@@ -25,7 +25,6 @@ from tidegate_runtime.errors import (
     RuntimePlaneError,
 )
 from tidegate_runtime.metrics import SearchMetrics
-from tidegate_runtime.pipeline.guard import NEUTRAL_COVERAGE
 from tidegate_runtime.ports import Candidates, LexicalQuery, Permission, StoredChunk
 from tidegate_runtime.releases import Releases
 from tidegate_runtime.warmup import warm_up
@@ -51,7 +50,7 @@ class FakeIndex:
 
     lexical_hits: Scripted = field(default_factory=dict)
     dense_hits: Scripted = field(default_factory=dict)
-    coverage: float = NEUTRAL_COVERAGE
+    coverage: float = 1.0
     revision: str = "docs-1"
     content_generation: int = 1
     provides: frozenset[str] = frozenset({"bm25", "dense"})

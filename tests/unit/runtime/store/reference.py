@@ -12,7 +12,7 @@ from tests.unit.runtime.store.samples import SCALE
 
 from tidegate_api.shape import RevisionShape
 from tidegate_runtime.ports import ChunkRecord, DocumentRecord, FloatVector
-from tidegate_runtime.stores.embedded.analyzer import terms_of
+from tidegate_runtime.stores.embedded.analyzer import query_terms_of, terms_of
 from tidegate_runtime.stores.embedded.chunk_ids import chunk_numbers, chunking_fingerprint, format_chunk_id
 
 Ranking = list[tuple[str, float]]
@@ -38,7 +38,7 @@ class Reference:
         ]
 
     def bm25(self, query: str, *, tenant: str | None, top_k: int = 50) -> Ranking:
-        asked = sorted(Counter(terms_of(query)).items())
+        asked = sorted(Counter(query_terms_of(query)).items())
         average = sum(terms.total() for terms in self._terms) / max(len(self._terms), 1)
         scores = []
         for terms in self._terms:

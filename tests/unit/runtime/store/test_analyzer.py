@@ -9,7 +9,7 @@ import pytest
 from tests.unit.runtime.store.samples import PUBLIC, lexical_hits, make_document, make_shape
 
 from tidegate_runtime.stores.embedded import EmbeddedReader, EmbeddedWriter
-from tidegate_runtime.stores.embedded.analyzer import terms_of
+from tidegate_runtime.stores.embedded.analyzer import query_terms_of, terms_of
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,20 @@ from tidegate_runtime.stores.embedded.analyzer import terms_of
 )
 def test_words_by_script(text: str, expected: list[str]) -> None:
     assert sorted(terms_of(text)) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("What does the fox say about its own dogs?", ["fox", "say", "dog"]),
+        ("Who are they?", ["who"]),
+        ("how do you do", ["how", "do", "you", "do"]),
+        ("what is 年假", ["年假"]),
+        ("What is a café?", ["café"]),
+    ],
+)
+def test_a_query_leaves_out_what_only_shapes_it_unless_nothing_else_is_there(query: str, expected: list[str]) -> None:
+    assert query_terms_of(query) == expected
 
 
 @pytest.mark.parametrize(
@@ -156,7 +170,7 @@ def test_the_dictionary_is_loaded_for_han_text_only_and_silently(tmp_path: Path)
     script = (
         "import sys\n"
         "from tidegate_runtime.stores.embedded import han\n"
-        "from tidegate_runtime.stores.embedded.analyzer import terms_of\n"
+        "from tidegate_runtime.stores.embedded.analyzer import query_terms_of, terms_of\n"
         "terms_of('plain english, naïve')\n"
         "assert han._load.cache_info().currsize == 0\n"
         "assert '量子' in terms_of('量子纠缠')\n"

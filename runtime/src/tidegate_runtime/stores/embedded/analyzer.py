@@ -1,4 +1,4 @@
-"""Terms of a text, the same for documents and queries.
+"""Terms of a text, the same for documents and queries; of a query, those that say what it is about.
 
 Folding comes first and on a copy (stored text and offsets are never touched): NFKC, which also
 brings full-width forms and squared units to plain letters, lower case, invisible characters out.
@@ -6,7 +6,8 @@ Then each run of text is treated by its script, not by a language chosen for the
 through a dictionary, runs of other scripts written without spaces become pairs, everything else is
 words; English stop words leave and Latin words are stemmed. Whatever is no letter or digit
 separates, so look-alike hyphens are all one. Changing any of this changes indexes: raise `analyzer`
-in tidegate_api.shape.ALGORITHMS with it.
+in tidegate_api.shape.ALGORITHMS with it. Indexes hold the words that only shape a question ("what",
+"does"): in documents they are rare enough to weigh, so it is queries that leave them out.
 """
 
 import re
@@ -23,6 +24,14 @@ from tidegate_runtime.stores.embedded.han import han_terms, pairs
 _STOPWORDS = frozenset(
     "a an and are as at be but by for if in into is it no not of on or such that the their then there "  # noqa: SIM905
     "these they this to was will with".split()
+)
+# Pronouns, auxiliaries, question words and the like, beyond the stop words above.
+_FUNCTION_WORDS = frozenset(
+    "about above after again against all am any because been before being below between both can could did do "  # noqa: SIM905
+    "does doing don down during each few from further had has have having he her here hers herself him himself "
+    "his how i its itself just me more most my myself now off once only other ought our ours ourselves out over "
+    "own same she should so some than theirs them themselves those through too under until up very we were what "
+    "when where which while who whom why would you your yours yourself yourselves".split()
 )
 _HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 # Thai, Lao, Burmese, Khmer, kana.
@@ -61,10 +70,26 @@ _STEMS = _Stems()
 
 def terms_of(text: str) -> list[str]:
     """Return the terms of `text`, repetitions included; their order means nothing. Thread-safe."""
+    words, folded = _words(text)
+    return _terms(words, folded)
+
+
+def query_terms_of(text: str) -> list[str]:
+    """Return the terms of a query: without function words, unless it holds nothing else. Thread-safe."""
+    words, folded = _words(text)
+    return _terms([word for word in words if word not in _FUNCTION_WORDS], folded) or _terms(words, folded)
+
+
+def _words(text: str) -> tuple[list[str], str]:
+    """Return the words of `text`, and its folded form where scripts without spaces may be in it."""
     if text.isascii():
-        return _stemmed(_ASCII_WORD.findall(_APOSTROPHE_ENDING.sub("", text.lower())))
+        return _ASCII_WORD.findall(_APOSTROPHE_ENDING.sub("", text.lower())), ""
     folded = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).lower())
-    terms = _stemmed(_word_pattern().findall(_APOSTROPHE_ENDING.sub("", folded)))
+    return _word_pattern().findall(_APOSTROPHE_ENDING.sub("", folded)), folded
+
+
+def _terms(words: list[str], folded: str) -> list[str]:
+    terms = _stemmed(words)
     for run in _UNSPACED_RUN.findall(folded):
         terms += pairs(run)
     for run in _HAN_RUN.findall(folded):

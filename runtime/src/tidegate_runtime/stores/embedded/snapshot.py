@@ -24,7 +24,7 @@ from tidegate_runtime.ports import (
     SourceRules,
     StoredChunk,
 )
-from tidegate_runtime.stores.embedded.analyzer import terms_of
+from tidegate_runtime.stores.embedded.analyzer import query_terms_of
 from tidegate_runtime.stores.embedded.bm25 import LexicalIndex
 from tidegate_runtime.stores.embedded.chunk_ids import format_chunk_id
 from tidegate_runtime.stores.embedded.dense import VectorIndex
@@ -74,7 +74,7 @@ class EmbeddedSnapshot:
         return self._selector.select(permission, filters)
 
     def analyse(self, query: str) -> LexicalQuery:
-        counts = sorted(Counter(terms_of(query)).items())
+        counts = sorted(Counter(query_terms_of(query)).items())
         return LexicalQuery(terms=tuple(term for term, _ in counts), counts=tuple(count for _, count in counts))
 
     def lexical(self, query: LexicalQuery, selection: Selection, *, top_k: int) -> Candidates:
