@@ -2,7 +2,8 @@
 
 Level-based: each pass compares what should be held with what the runtime says it holds, so a lost
 call, a restarted runtime or a restarted sidecar heals in the next pass. A release that left the table
-is closed only after its last request. Passes are quick while something changes and slow otherwise;
+is closed only after its last request, and is held no more from the moment it is told to close: a table
+that names it again must not find it warm. Passes are quick while something changes and slow otherwise;
 a new table, a failed search or the end of an idle connection wakes the keeper. A release that failed is asked for again at the slow pace.
 """
 
@@ -54,7 +55,7 @@ class ReleaseKeeper:
         """Keep the runtime in step, until cancelled."""
         while True:
             self._woken.clear()
-            settled = await self.step(wanted())
+            settled = await self.step(wanted)
             await asyncio.sleep(self._busy_seconds)
             if not settled:
                 continue
@@ -64,39 +65,43 @@ class ReleaseKeeper:
             except TimeoutError:
                 continue
 
-    async def step(self, releases: Sequence[ReleaseConfig] | None) -> bool:
+    async def step(self, wanted: Callable[[], Sequence[ReleaseConfig] | None]) -> bool:
         """Compare and act once; True when nothing is left to do or to wait for.
 
         None = there is no table yet: nothing is known to be superfluous, so nothing is closed.
         """
-        wanted = {release.name: release for release in releases or ()}
         try:
             held = await self._look()
-            if releases is not None and await self._act(wanted, held):
+            if await self._act(wanted, held):
                 held = await self._look()
         except RequestError as error:
             self._lose(error.message)
             return False
         self._note(tuple(held.values()))
-        return releases is None or all(state.phase != "Loading" and state.name in wanted for state in self.held)
+        names = _names(wanted())
+        return names is None or all(state.phase != "Loading" and state.name in names for state in self.held)
 
     async def _look(self) -> dict[str, ReleaseState]:
         """Return what the runtime holds, and what it refused to open."""
         state = await self._runtime.state()
         return self._refused | {release.name: release for release in state.releases}
 
-    async def _act(self, wanted: dict[str, ReleaseConfig], held: dict[str, ReleaseState]) -> bool:
-        retry = self._retry_is_due()
-        to_open = [
-            release for name, release in wanted.items() if name not in held or (retry and held[name].phase == "Failed")
-        ]
-        to_close = [name for name in held if name not in wanted and not self._in_flight.of(name)]
-        for release in to_open:
-            await self._open(release)
-        for name in to_close:
+    async def _act(self, wanted: Callable[[], Sequence[ReleaseConfig] | None], held: dict[str, ReleaseState]) -> bool:
+        acted, retry = False, self._retry_is_due()
+        for release in wanted() or ():
+            known = held.get(release.name)
+            if known is None or (retry and known.phase == "Failed"):
+                acted = True
+                await self._open(release)
+        for name in held:
+            # Asked anew for each: the table may have changed while another call was under way.
+            names = _names(wanted())
+            if names is None or name in names or self._in_flight.of(name):
+                continue
+            acted = True
             if self._refused.pop(name, None) is None:
                 await self._close(name)
-        return bool(to_open or to_close)
+        return acted
 
     async def _open(self, release: ReleaseConfig) -> None:
         """Ask for one release; what the runtime refuses must not keep the others waiting."""
@@ -108,6 +113,7 @@ class ReleaseKeeper:
 
     async def _close(self, name: str) -> None:
         """Let go of one release; one that stays costs memory, not answers."""
+        self.held = tuple(state for state in self.held if state.name != name)
         try:
             await self._runtime.close(name)
         except RequestError as error:
@@ -133,3 +139,7 @@ class ReleaseKeeper:
                 extra = {"release": state.name, "phase": state.phase, "reason": state.message}
                 logger.info("release changed", extra=extra)
         self.message, self.held = "", states
+
+
+def _names(releases: Sequence[ReleaseConfig] | None) -> frozenset[str] | None:
+    return None if releases is None else frozenset(release.name for release in releases)

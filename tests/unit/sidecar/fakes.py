@@ -82,6 +82,7 @@ class FakeRuntimeAdmin:
     opens_as: str = "Warm"
     reachable: bool = True
     on_state: Callable[[], None] | None = None
+    on_close: Callable[[str], None] | None = None
 
     async def open(self, release: ReleaseConfig) -> None:
         self.calls.append(("open", release.name))
@@ -91,6 +92,8 @@ class FakeRuntimeAdmin:
 
     async def close(self, release: str) -> None:
         self.calls.append(("close", release))
+        if self.on_close is not None:
+            self.on_close(release)
         self.phases.pop(release, None)
 
     async def state(self) -> RuntimeState:

@@ -35,7 +35,7 @@ class Pod:
         await self.keep()
 
     async def keep(self) -> None:
-        await self.releases.step(self.tables.wanted())
+        await self.releases.step(self.tables.wanted)
 
     def get(self, target: bytes, *, state: bool = False) -> Response:
         answers: list[Response] = []

@@ -18,7 +18,7 @@ class Kept:
         self.keeper = ReleaseKeeper(self.runtime, self.in_flight, busy_seconds=0.001, calm_seconds=calm_seconds)
 
     async def step(self, *names: str) -> bool:
-        return await self.keeper.step([release(name) for name in names])
+        return await self.keeper.step(lambda: [release(name) for name in names])
 
     @property
     def phases(self) -> dict[str, str]:
@@ -35,7 +35,7 @@ async def test_releases_of_the_table_are_opened_once_and_others_closed():
 
 async def test_without_a_table_nothing_is_opened_or_closed():
     kept = Kept(phases={"rel-a": "Warm"})
-    assert await kept.keeper.step(None)
+    assert await kept.keeper.step(lambda: None)
     assert kept.runtime.calls == []
     assert kept.phases == {"rel-a": "Warm"}
 
@@ -48,6 +48,24 @@ async def test_a_release_that_left_the_table_is_closed_after_its_last_request():
     kept.in_flight.leave("rel-old")
     assert await kept.step("rel-a")
     assert kept.runtime.calls == [("close", "rel-old")]
+
+
+async def test_a_release_is_held_no_more_once_it_is_told_to_close():
+    kept = Kept(phases={"rel-a": "Warm", "rel-old": "Warm"})
+    await kept.step("rel-a", "rel-old")
+    told: list[object] = []
+    kept.runtime.on_close = lambda name: told.append(kept.keeper.state_of(name))
+    await kept.step("rel-a")
+    assert told == [None]
+
+
+async def test_a_release_that_a_table_names_again_meanwhile_is_not_closed():
+    kept = Kept(phases={"rel-a": "Warm", "rel-old": "Warm"})
+    wanted = ["rel-a"]
+    kept.runtime.on_state = lambda: wanted.append("rel-old")
+    await kept.keeper.step(lambda: [release(name) for name in wanted])
+    assert kept.runtime.calls == []
+    assert kept.phases == {"rel-a": "Warm", "rel-old": "Warm"}
 
 
 async def test_loading_is_not_the_end():
