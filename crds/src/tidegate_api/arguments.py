@@ -37,3 +37,14 @@ def namespaced_name(text: str) -> tuple[str, str]:
     if not namespace or not name:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE/NAME")
     return namespace, name
+
+
+def positive_number(text: str) -> int:
+    """Parse a whole number of 1 or more.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
+    return int(text)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidegate_api.arguments import positive_number
 from tidegate_runtime.pulling import Origin
 
 
@@ -30,9 +31,9 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         "--revisions-root", type=Path, required=True, help="folder that holds <knowledge base>/<revision>"
     )
     parser.add_argument(
-        "--threads", type=_positive, default=1, help="threads that one query may use inside the encoder"
+        "--threads", type=positive_number, default=1, help="threads that one query may use inside the encoder"
     )
-    parser.add_argument("--search-threads", type=_positive, default=1, help="searches that may run at once")
+    parser.add_argument("--search-threads", type=positive_number, default=1, help="searches that may run at once")
     parser.add_argument(
         "--drain-seconds", type=float, default=20.0, help="how long running requests may take on SIGTERM"
     )
@@ -54,10 +55,3 @@ def _origin(text: str) -> tuple[str, Origin]:
     if not knowledge_base or not url.startswith(("http://", "https://")) or not token_file:
         raise argparse.ArgumentTypeError(f"{text!r} is not KNOWLEDGE_BASE=URL,TOKEN_FILE")
     return knowledge_base, Origin(url.rstrip("/"), Path(token_file))
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is less than 1")
-    return value

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from tidegate_api.arguments import Address, address, namespaced_name
+from tidegate_api.arguments import Address, address, namespaced_name, positive_number
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,13 @@ def test_a_namespaced_name_is_read() -> None:
 def test_what_is_no_namespaced_name_is_named(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="is not NAMESPACE/NAME"):
         namespaced_name(text)
+
+
+def test_a_positive_number_is_read() -> None:
+    assert positive_number("16") == 16
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "many", "²"])
+def test_what_is_no_positive_number_is_named(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a whole number of 1 or more"):
+        positive_number(text)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tidegate_api.arguments import Address, address, namespaced_name
+from tidegate_api.arguments import Address, address, namespaced_name, positive_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,9 @@ def parse_settings(arguments: Sequence[str]) -> IndexerSettings:
     parser.add_argument("--config", type=Path, required=True, help="JSON file that says what should exist; followed")
     parser.add_argument("--root", type=Path, required=True, help="folder of the revisions; one indexer per folder")
     parser.add_argument("--listen", type=address, required=True, metavar="HOST:PORT", help="where to serve the state")
-    parser.add_argument("--threads", type=_count, default=len(os.sched_getaffinity(0)), help="threads of the encoder")
+    parser.add_argument(
+        "--threads", type=positive_number, default=len(os.sched_getaffinity(0)), help="threads of the encoder"
+    )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where the encoder runs")
     parser.add_argument("--token-file", type=Path, help="serve segments to bearers of the token in this file")
     parser.add_argument("--watch", action="store_true", help="look at the sources every second")
@@ -54,9 +56,3 @@ def parse_settings(arguments: Sequence[str]) -> IndexerSettings:
         watch=parsed.watch,
         config_map=parsed.configmap,
     )
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of threads; give 1 or more")
-    return int(text)

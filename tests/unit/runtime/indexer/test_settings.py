@@ -35,4 +35,4 @@ def test_a_wrong_number_of_threads_is_named(threads: str, capsys: pytest.Capture
     with pytest.raises(SystemExit, match="2"):
         parse_settings([*NEEDED, "h:1", f"--threads={threads}"])
 
-    assert f"'{threads}' is not a number of threads" in capsys.readouterr().err
+    assert f"'{threads}' is not a whole number of 1 or more" in capsys.readouterr().err
