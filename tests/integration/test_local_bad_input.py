@@ -214,5 +214,5 @@ def test_a_question_to_nobody_says_so() -> None:
     done = run_command("query", "anybody?", "--url", f"http://127.0.0.1:{free_port()}")
     assert done.returncode == 1
     assert "cannot be reached" in done.stderr
-    assert "is `tidegate local` running?" in done.stderr
+    assert "is it running?" in done.stderr
     assert len(done.stderr.splitlines()) == 1
