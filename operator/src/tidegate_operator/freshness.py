@@ -31,9 +31,14 @@ class Freshness:
         self._delivered.pop(key, None)
         self._overdue.pop(key, None)
 
-    def read(self, key: Key, resource_version: str) -> None:
-        """A direct read has found this version."""
-        if self._delivered.get(key) == resource_version:
+    def read(self, key: Key, resource_version: str | None) -> None:
+        """A direct read has found this version, None = nothing.
+
+        A read that began before a deletion may end after the watch has told of it; the next one puts that right.
+        """
+        if resource_version is None:
+            self.forgotten(key)
+        elif self._delivered.get(key) == resource_version:
             self._overdue.pop(key, None)
         else:
             self._overdue.setdefault(key, self._clock())

@@ -47,7 +47,7 @@ class Reconciler:
         planes: Planes,
         clock: Clock,
         platform: Platform,
-        on_read: Callable[[Key, str], None] = lambda _, __: None,
+        on_read: Callable[[Key, str | None], None] = lambda _, __: None,
     ) -> None:
         self._on_read = on_read
         self._cluster = cluster
@@ -87,6 +87,7 @@ class Reconciler:
                     return plan_pipeline(pipeline, self._platform, now)
             case _:
                 raise AssertionError(f"{key.kind} is not a kind of key")
+        self._on_read(key, None)
         self._memories.pop(key, None)
         return Rest()
 

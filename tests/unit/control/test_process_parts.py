@@ -13,12 +13,13 @@ from tidegate_operator.core.rights import needed_rights
 from tidegate_operator.errors import StartupError, UnavailableError
 from tidegate_operator.freshness import Freshness
 from tidegate_operator.handlers import Bell
+from tidegate_operator.reconcile import Reconciler
 from tidegate_operator.resync import resync
 from tidegate_operator.settings import Settings, read_settings
 from tidegate_operator.startup import check_startup
 
 from .fake_cluster import FakeCluster
-from .rig import DESK, DOCS, knowledge_base, pipeline, policy
+from .rig import DESK, DOCS, Rig, knowledge_base, pipeline, policy
 
 
 @pytest.fixture
@@ -107,6 +108,31 @@ def test_an_object_that_is_gone_makes_no_watch_blind() -> None:
     freshness.forgotten(DOCS)
     now[0] = 10_000.0
     assert not freshness.blind()
+
+
+def test_a_read_that_was_overtaken_by_a_deletion_makes_no_watch_blind() -> None:
+    now = [0.0]
+    freshness = Freshness(clock=lambda: now[0])
+    freshness.delivered(DOCS, "1")
+    freshness.forgotten(DOCS)
+    freshness.read(DOCS, "1")
+    freshness.read(DOCS, None)
+    now[0] = 10_000.0
+    assert not freshness.blind()
+
+
+async def test_a_key_that_is_gone_is_told_as_read() -> None:
+    cluster, told = FakeCluster(), list[tuple[Key, str | None]]()
+    rig = Rig(cluster=cluster)
+    reconciler = Reconciler(
+        cluster=cluster,
+        planes=rig.planes,
+        clock=rig.clock,
+        platform=rig.platform,
+        on_read=lambda key, version: told.append((key, version)),
+    )
+    await reconciler(DOCS)
+    assert told == [(DOCS, None)]
 
 
 def in_cluster(manifest: Manifest) -> Manifest:
