@@ -350,5 +350,7 @@ def test_a_socket_path_that_cannot_be_used_is_named(tmp_path: Path, name: str) -
     process = start(tmp_path / name, tmp_path)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert b"cannot listen: " in said
+    line = json.loads(said)
+    assert (line["message"], line["socket"]) == ("cannot listen", str(tmp_path / name))
+    assert line["reason"]
     assert (tmp_path / "file").read_text() == "not a socket"

@@ -95,7 +95,7 @@ async def _errors_as_envelope(request: web.Request, handler: Handler) -> web.Str
     except web.HTTPClientError:
         return _error(ErrorCode.NOT_FOUND, f"there is no {request.method} {request.path} here")
     except Exception:
-        _logger.exception("request failed: %s %s", request.method, request.path)
+        _logger.exception("request failed", extra={"method": request.method, "path": request.path})
         return _error(ErrorCode.INTERNAL, "the runtime could not answer; see its log")
 
 

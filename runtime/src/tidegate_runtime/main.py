@@ -98,7 +98,7 @@ async def serve(settings: Settings, listener: socket.socket) -> None:
     await runner.setup()
     try:
         await web.SockSite(runner, listener).start()
-        _logger.info("listening on %s", settings.socket)
+        _logger.info("listening", extra={"socket": str(settings.socket)})
         await stop.wait()
         _logger.info("draining")
     finally:
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         listener = listening_socket(settings.socket)
     except (SocketInUseError, OSError) as error:
-        _logger.error("cannot listen: %s", error)
+        _logger.error("cannot listen", extra={"socket": str(settings.socket), "reason": str(error)})
         return 1
     try:
         asyncio.run(serve(settings, listener))

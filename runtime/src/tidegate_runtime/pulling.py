@@ -181,10 +181,10 @@ async def _follow(mirror: Mirror, index: IndexRef) -> None:
             pause_seconds = min(2 * pause_seconds, FOLLOW_PAUSE_MAX_SECONDS)
             if not away:
                 away = True
-                _logger.warning("revision %s stays as it is: %s", index.revision, error)
+                _logger.warning("revision stays as it is", extra={"revision": index.revision, "reason": str(error)})
             continue
         if away:
-            _logger.info("revision %s is in step again", index.revision)
+            _logger.info("revision in step again", extra={"revision": index.revision})
         pause_seconds, away = FOLLOW_SECONDS, False
 
 

@@ -132,14 +132,14 @@ class Releases:
                 await self._warm_up(opened)
                 entry.resources = resources.pop_all()
             entry.opened, entry.phase = opened, "Warm"
-            _logger.info("release %s is warm", entry.config.name)
+            _logger.info("release warm", extra={"release": entry.config.name})
         except RuntimePlaneError as error:
             entry.phase, entry.message = "Failed", str(error)
-            _logger.warning("release %s failed to open: %s", entry.config.name, error)
+            _logger.warning("release failed to open", extra={"release": entry.config.name, "reason": str(error)})
         except Exception:
             # A fault of ours or of a library: without this the release would stay Loading for ever.
             entry.phase, entry.message = "Failed", "the runtime could not open it; see the runtime's log"
-            _logger.exception("release %s failed to open", entry.config.name)
+            _logger.exception("release failed to open", extra={"release": entry.config.name})
 
     async def _opened(self, config: ReleaseConfig, resources: ExitStack) -> OpenRelease:
         graph = compile_graph(config.pipeline)

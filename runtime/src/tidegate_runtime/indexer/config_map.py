@@ -53,4 +53,4 @@ class ConfigMapConfigSource:
 
 
 def _log_loss(error: LinkError) -> None:
-    _logger.warning("the API server is out of reach, the last good config stays in force: %s", error)
+    _logger.warning("the API server is out of reach, the last good config stays in force", extra={"reason": str(error)})

@@ -92,7 +92,7 @@ class IndexLoop:
             try:
                 self._work(config)
             except _OBSTACLES as error:
-                _logger.warning("all work is stopped: %s", error)
+                _logger.warning("all work is stopped", extra={"reason": str(error)})
                 self._pause_until = self._now() + self._backoff.failed()
                 self._report.stopped(str(error), reason=error.reason)
                 self._unfinished = True
@@ -148,7 +148,7 @@ class IndexLoop:
         try:
             return work(revision)
         except _OBSTACLES as error:
-            _logger.warning("revision %s is stopped: %s", revision.name, error)
+            _logger.warning("revision stopped", extra={"revision": revision.name, "reason": str(error)})
             if revision.writer is None and not isinstance(error, StoreFullError):
                 revision.phase = "Failed"
             revision.tell(str(error), reason=error.reason)
@@ -193,7 +193,8 @@ class IndexLoop:
         self._report.finished(
             at=self._parts.clock.now(), token=view.config.sync if view.readable else None, tally=tally
         )
-        _logger.info("in step added=%d changed=%d deleted=%d", tally.added, tally.changed, tally.deleted)
+        counts = {"added": tally.added, "changed": tally.changed, "deleted": tally.deleted}
+        _logger.info("in step", extra=counts)
         for revision in roster.in_order():
             revision.tally = Tally()
         roster.remember_sync(self._report.sync)

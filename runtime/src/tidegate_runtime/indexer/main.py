@@ -61,7 +61,7 @@ async def serve(settings: IndexerSettings) -> None:
     await runner.setup()
     try:
         await web.TCPSite(runner, settings.listen.host, settings.listen.port).start()
-        _logger.info("listening on %s port %d", settings.listen.host, settings.listen.port)
+        _logger.info("listening", extra={"host": settings.listen.host, "port": settings.listen.port})
         if settings.config_map is None:
             await _work(settings, FileConfigSource(settings.config), published, asked)
         else:
@@ -152,6 +152,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with claimed(settings.root):
             asyncio.run(serve(settings))
     except (FolderBusyError, LinkError, StateVersionError, OSError) as error:
-        _logger.error("cannot run: %s", error)
+        _logger.error("cannot run", extra={"reason": str(error)})
         return 1
     return 0

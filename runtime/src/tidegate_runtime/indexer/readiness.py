@@ -57,7 +57,7 @@ class Judge:
             revision.tell(problem)
             return
         writer.mark_ready(dense=not revision.mismatch)
-        _logger.info("revision %s is ready dense=%s", revision.name, not revision.mismatch)
+        _logger.info("revision ready", extra={"revision": revision.name, "dense": not revision.mismatch})
         revision.phase, revision.dense = "Ready", not revision.mismatch
         revision.tell(message)
         revision.ready_at = revision.ready_at or self.now()

@@ -52,6 +52,6 @@ async def keep_telling(client: ApiClient, place: tuple[str, str], *, state: Call
                 await client.merge(config_map_path(*place), touch)
                 told = fresh
             except LinkError as error:
-                _logger.warning("the operator cannot be woken, it will look by itself: %s", error)
+                _logger.warning("the operator cannot be woken, it will look by itself", extra={"reason": str(error)})
                 pause = RETRY_SECONDS
         await asyncio.sleep(pause)
