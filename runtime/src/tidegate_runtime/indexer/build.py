@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidegate_api.config import IndexerConfig, IndexerState
+from tidegate_api.shape import EmbedderFingerprint
 from tidegate_runtime.errors import RevisionUnavailableError
 from tidegate_runtime.indexer.clock import SystemClock
 from tidegate_runtime.indexer.config_source import ConfigSource
@@ -49,6 +50,10 @@ def make_loop(
         stop.heed()
         return read_file(file)
 
+    def open_unless_stopped(fingerprint: EmbedderFingerprint) -> Embedder:
+        stop.heed()  # asked for with each document that is cut
+        return HeedingEmbedder(open_embedder(fingerprint), stop)
+
     roster = Roster(store, file=StateFile(root), now=clock.now)
     histories = FolderHistories(root, new=not roster.kept.revisions)
     reader = SourceReader(read=read_unless_stopped, histories=histories)
@@ -57,7 +62,7 @@ def make_loop(
         sources=SourceWatch(reader, watch=watch, monotonic=clock.monotonic),
         store=store,
         roster=roster,
-        open_embedder=lambda fingerprint: HeedingEmbedder(open_embedder(fingerprint), stop),
+        open_embedder=open_unless_stopped,
         clock=clock,
         stop=stop,
     )
