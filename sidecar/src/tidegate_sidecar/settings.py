@@ -13,7 +13,14 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from tidegate_api.config import AuthConfig, SidecarConfig
-from tidegate_sidecar.adapters.files import LOOK_SECONDS, directory_stamp, file_stamp, read_entries, read_file
+from tidegate_sidecar.adapters.files import (
+    LOOK_SECONDS,
+    directory_stamp,
+    file_stamp,
+    on_every_change,
+    read_entries,
+    read_file,
+)
 from tidegate_sidecar.identity import Identity, build_identity
 
 logger = logging.getLogger(__name__)
@@ -86,13 +93,8 @@ class SettingsKeeper:
 
     async def follow(self, on_change: Callable[[Settings], None]) -> None:
         """Reload whenever the file or a mounted Secret changes, until cancelled."""
-        seen: object = None  # the first look reloads: something may have changed since the start
-        while True:
-            stamps = await asyncio.to_thread(self._stamps)
-            if stamps != seen:
-                seen = stamps
-                await self._reload(on_change)
-            await asyncio.sleep(self._look_seconds)
+        # The first look reloads: something may have changed since the start.
+        await on_every_change(self._stamps, lambda: self._reload(on_change), look_seconds=self._look_seconds)
 
     async def _reload(self, on_change: Callable[[Settings], None]) -> None:
         fresh = await asyncio.to_thread(self._load)

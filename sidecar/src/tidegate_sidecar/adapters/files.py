@@ -61,6 +61,19 @@ def read_entries(path: Path) -> dict[str, bytes] | None:
     return entries
 
 
+async def on_every_change(
+    stamp: Callable[[], object], act: Callable[[], Awaitable[None]], *, look_seconds: float
+) -> None:
+    """Act once at the start and whenever `stamp`, taken in a thread, is another; until cancelled."""
+    seen: object = act  # equal to no stamp
+    while True:
+        found = await asyncio.to_thread(stamp)
+        if found != seen:
+            seen = found
+            await act()
+        await asyncio.sleep(look_seconds)
+
+
 class TableFile:
     """A routing table in a file that is replaced atomically."""
 
@@ -70,10 +83,8 @@ class TableFile:
 
     async def follow(self, offer: Callable[[bytes | None, TableOrigin], Awaitable[None]]) -> None:
         """Offer the file's content now and whenever it changes."""
-        seen: object = offer  # equal to no stamp, so the first look offers
-        while True:
-            stamp = await asyncio.to_thread(file_stamp, self._path)
-            if stamp != seen:
-                seen = stamp
-                await offer(await asyncio.to_thread(read_file, self._path), "file")
-            await asyncio.sleep(self._look_seconds)
+
+        async def offer_it() -> None:
+            await offer(await asyncio.to_thread(read_file, self._path), "file")
+
+        await on_every_change(lambda: file_stamp(self._path), offer_it, look_seconds=self._look_seconds)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from tidegate_sidecar.adapters.files import directory_stamp, read_entries
+from tidegate_sidecar.adapters.files import directory_stamp, on_every_change, read_entries
 
 LOOK_SECONDS = 5.0
 
@@ -22,13 +22,12 @@ class HopKeys:
 
     async def follow(self) -> None:
         """Reload whenever the Secret changes, until cancelled."""
-        seen: object = None
-        while self._folder is not None:
-            stamp = await asyncio.to_thread(directory_stamp, self._folder)
-            if stamp != seen:
-                seen = stamp
-                self._keys = await asyncio.to_thread(self._read)
-            await asyncio.sleep(LOOK_SECONDS)
+        folder = self._folder
+        if folder is not None:
+            await on_every_change(lambda: directory_stamp(folder), self._reload, look_seconds=LOOK_SECONDS)
+
+    async def _reload(self) -> None:
+        self._keys = await asyncio.to_thread(self._read)
 
     def _read(self) -> tuple[bytes, ...]:
         entries = {} if self._folder is None else read_entries(self._folder) or {}
