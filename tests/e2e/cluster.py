@@ -60,6 +60,10 @@ class Cluster:
         config = f"--kubeconfig={self.kubeconfig}"
         return run("helm", config, *arguments, timeout_seconds=timeout_seconds, path=self.path)
 
+    def fault(self, *words: str) -> None:
+        """Break or mend one thing of the cluster; see `cluster.sh fault`."""
+        run(SCRIPTS / "cluster.sh", "fault", *words, path=self.path, timeout_seconds=180)
+
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
@@ -161,6 +165,12 @@ def condition_status(found: Mapping[str, Any], condition_type: str) -> str | Non
         if condition["type"] == condition_type:
             return str(condition["status"]) if condition.get("observedGeneration", generation) == generation else None
     return None
+
+
+def condition(found: Mapping[str, Any], condition_type: str) -> Mapping[str, Any]:
+    """Return a condition as it stands, empty where there is none."""
+    conditions: Sequence[Mapping[str, Any]] = found.get("status", {}).get("conditions", [])
+    return next((each for each in conditions if each["type"] == condition_type), {})
 
 
 def _logs_of(pod: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@
 #   cluster.sh env                       export lines for KUBECONFIG and PATH, to be eval-ed
 #   cluster.sh load IMAGE...             makes images known to the nodes
 #   cluster.sh free-volumes              empties volumes whose claims are gone, where nothing else does
+#   cluster.sh fault FAULT...             breaks or mends one thing (lab only): see lab/faults.sh
 #   cluster.sh check                     fails, saying why, where no cluster can be had
 #   cluster.sh provider                  which one it is
 #
@@ -95,7 +96,8 @@ case $command in
   env) print_env ;;
   load) load "$@" ;;
   free-volumes) [ "$PROVIDER" != lab ] || lab/volumes.sh ;;
+  fault) [ "$PROVIDER" = lab ] || die "faults are made in the lab only, this is $PROVIDER"; lab/faults.sh "$@" ;;
   check) check ;;
   provider) echo "$PROVIDER" ;;
-  *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

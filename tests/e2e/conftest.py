@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import pytest
 from tests.e2e.chart import Chart
@@ -80,7 +81,14 @@ def operator(chart: Chart) -> Namespace:
 @pytest.fixture
 def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Namespace]:
     """Return a new namespace that refuses pods which the restricted profile refuses."""
-    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower().removeprefix("test_"))
+    with new_namespace(cluster, request.node.name) as created:
+        yield created
+
+
+@contextmanager
+def new_namespace(cluster: Cluster, title: str) -> Iterator[Namespace]:
+    """Yield a namespace of its own, named after `title`, and delete it afterwards."""
+    words = re.sub(r"[^a-z0-9]+", "-", title.lower().removeprefix("test_"))
     name = f"{words[:40].strip('-')}-{secrets.token_hex(3)}"
     run(SCRIPTS / "cluster.sh", "free-volumes", path=cluster.path)
     cluster.kubectl("create", "namespace", name)

@@ -11,6 +11,9 @@ cd "$(dirname "$0")"
 . ./node.sh
 . ./control-plane.sh
 
+# Daemons must not keep what the caller has open: a lock would be held for as long as the cluster runs.
+exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
+
 nodes=1 gpus=0 controllers=1
 while [ $# -gt 0 ]; do
   case $1 in
