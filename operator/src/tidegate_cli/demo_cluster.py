@@ -98,7 +98,7 @@ def _diagnosis(environment: Mapping[str, str]) -> str:
         ("kubectl", "rag", "-n", NAMESPACE, "status"),
         ("kubectl", "-n", NAMESPACE, "get", "kb,rp,rpol,pods"),
         ("kubectl", "-n", NAMESPACE, "get", "events", "--sort-by=.lastTimestamp"),
-        ("kubectl", "-n", OPERATOR_NAMESPACE, "logs", "deployment/tidegate", "--tail=20"),
+        ("kubectl", "-n", OPERATOR_NAMESPACE, "logs", "deployment/tidegate-operator", "--tail=20"),
     )
     parts = []
     for command in looks:

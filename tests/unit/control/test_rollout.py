@@ -213,9 +213,17 @@ def test_retry_clears_the_rejection() -> None:
     rollout = rolled_back()
 
     assert rollout.request("retry") == "done"
-    # Still warm and inside the window, so it takes the express lane.
     assert rollout.place == (R2.name, "", Phase.IDLE)
     assert rollout.request("retry") == "refused"
+
+
+def test_what_was_rolled_back_goes_through_the_steps_again_when_it_is_retried() -> None:
+    rollout = rolled_back().see(has_policy=True, steps=FIVE_THEN_PAUSE)
+
+    assert rollout.request("retry") == "done"
+    assert rollout.place == (R1.name, R2.name, Phase.PROGRESSING)
+    assert rollout.state.step is not None
+    assert rollout.state.step.share == 5
 
 
 def test_asking_for_the_good_release_after_a_rollback_settles() -> None:

@@ -22,6 +22,8 @@ from tidegate_operator.core.rejection import difference, only_indexes_differ, re
 
 HISTORY_KEPT = 20
 REJECTIONS_KEPT = 20
+# How a release stopped serving, as its entry in the history says.
+ROLLED_BACK = "rolledBack"
 
 
 class Phase(StrEnum):
@@ -175,7 +177,7 @@ def _finish_rollback(state: RolloutStatus, facts: RolloutFacts, now: datetime) -
     if state.candidate not in facts.warm:
         return Advance(state)
     note = Note("Warning", "RolledBack", f"{state.candidate} serves again instead of {state.stable}")
-    return Advance(serve(state, state.candidate, now, how="rolledBack"), (note,))
+    return Advance(serve(state, state.candidate, now, how=ROLLED_BACK), (note,))
 
 
 def _nothing_asked(state: RolloutStatus, facts: RolloutFacts, now: datetime) -> Advance | None:
@@ -216,8 +218,13 @@ def _policy_is_gone(state: RolloutStatus, facts: RolloutFacts, now: datetime) ->
 
 
 def _asked_is_waiting_to_return(state: RolloutStatus, facts: RolloutFacts, now: datetime) -> Advance | None:
-    """Express lane: an earlier, good release that is still warm serves at once."""
+    """Express lane: an earlier, good release that is still warm serves at once.
+
+    One that was rolled back is not good because somebody says retry: it earns its traffic anew.
+    """
     if facts.desired not in facts.warm or facts.desired not in in_window(state, facts, now):
+        return None
+    if next(entry.how for entry in state.history if entry.release == facts.desired) == ROLLED_BACK:
         return None
     note = Note("Normal", "ReleaseServes", f"{facts.desired} serves again; it was still warm")
     restored = state.model_copy(update={"queued": ""})

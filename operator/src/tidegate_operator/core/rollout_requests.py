@@ -8,7 +8,15 @@ from tidegate_api.v1alpha1.retrievalpipeline import RolloutStatus
 from tidegate_operator.core.plan import Note
 from tidegate_operator.core.rejection import rejection_of
 from tidegate_operator.core.requests import Request
-from tidegate_operator.core.rollout import Phase, RolloutFacts, next_step, reject, rollback_target, serve
+from tidegate_operator.core.rollout import (
+    ROLLED_BACK,
+    Phase,
+    RolloutFacts,
+    next_step,
+    reject,
+    rollback_target,
+    serve,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +60,7 @@ def _roll_back(request: Request, state: RolloutStatus, facts: RolloutFacts, now:
     allowed = [entry for entry in state.rejected if rejection_of(good, [entry]) is None]
     rejected = reject(state.model_copy(update={"rejected": allowed}), bad, good, now, reason=reason)
     if target in facts.warm:
-        moved = serve(rejected, target, now, how="rolledBack", by=request.by, reason=reason)
+        moved = serve(rejected, target, now, how=ROLLED_BACK, by=request.by, reason=reason)
         message = f"{target} serves again instead of {state.stable}"
         return _done(request, moved, message, now, note=Note("Warning", "RolledBack", message))
     moved = rejected.model_copy(update={"candidate": target, "phase": str(Phase.ROLLING_BACK)})
