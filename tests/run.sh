@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 pytest=.venv/bin/pytest
 
 $pytest -q -n 2 tests/unit tests/layout
-$pytest -q tests/contract tests/integration
+$pytest -q -n 2 --dist loadfile tests/contract tests/integration
 if [ -e tests/e2e/conftest.py ]; then
   $pytest -q tests/e2e
 fi
