@@ -189,7 +189,7 @@ def forth_and_back(bench: Bench, namespace: Namespace, *, rounds: int) -> list[O
         orders.append(bench.order("rollback", leaves=candidate))
         bench.wait(what="is back", stable=stable)
         time.sleep(SETTLE_SECONDS)
-        bench.order("retry", leaves="")
+        orders.append(bench.order("retry", leaves=""))
         print(f"round {number + 1} of {rounds}", flush=True)
     return orders
 

@@ -217,6 +217,13 @@ def test_retry_clears_the_rejection() -> None:
     assert rollout.request("retry") == "refused"
 
 
+def test_a_rollback_is_decided_in_one_step_although_the_spec_still_asks_for_what_was_bad() -> None:
+    rollout = serving().ask(R2).warm(R1, R2)
+    answered = answer(Request(id="1", verb="rollback"), rollout.state, rollout.facts, START)
+    assert answered.state.phase == Phase.FAILED
+    assert advance(answered.state, rollout.facts, START).state == answered.state
+
+
 def test_what_was_rolled_back_goes_through_the_steps_again_when_it_is_retried() -> None:
     rollout = rolled_back().see(has_policy=True, steps=FIVE_THEN_PAUSE)
 

@@ -138,6 +138,12 @@ def reject(
     )
 
 
+def held_back(state: RolloutStatus, facts: RolloutFacts, now: datetime) -> RolloutStatus:
+    """Return the state with the phase that a rejected wish gives it, so that no second decision delays the table."""
+    moved = _asked_is_rejected(state, facts, now) if facts.desired else None
+    return moved.state if moved is not None else state
+
+
 def next_step(state: RolloutStatus, facts: RolloutFacts, now: datetime) -> Advance:
     """Return the state at the step after the present one; after the last one the candidate serves."""
     reached = state.step.share if state.step is not None else 0.0

@@ -12,6 +12,7 @@ from tidegate_operator.core.rollout import (
     ROLLED_BACK,
     Phase,
     RolloutFacts,
+    held_back,
     next_step,
     reject,
     rollback_target,
@@ -48,6 +49,8 @@ def answer(request: Request, state: RolloutStatus, facts: RolloutFacts, now: dat
 def _roll_back(request: Request, state: RolloutStatus, facts: RolloutFacts, now: datetime) -> Answer:
     if state.candidate and state.phase != Phase.ROLLING_BACK and request.to in ("", state.stable):
         return _abort(request, state, facts, now)
+    if state.stable not in facts.releases:
+        return _refuse(request, state, "no release serves that could be taken back", now)
     target = request.to or rollback_target(state, facts)
     if not target:
         return _refuse(request, state, "no earlier release is there to go back to; change the spec instead", now)
@@ -60,7 +63,7 @@ def _roll_back(request: Request, state: RolloutStatus, facts: RolloutFacts, now:
     allowed = [entry for entry in state.rejected if rejection_of(good, [entry]) is None]
     rejected = reject(state.model_copy(update={"rejected": allowed}), bad, good, now, reason=reason)
     if target in facts.warm:
-        moved = serve(rejected, target, now, how=ROLLED_BACK, by=request.by, reason=reason)
+        moved = held_back(serve(rejected, target, now, how=ROLLED_BACK, by=request.by, reason=reason), facts, now)
         message = f"{target} serves again instead of {state.stable}"
         return _done(request, moved, message, now, note=Note("Warning", "RolledBack", message))
     moved = rejected.model_copy(update={"candidate": target, "phase": str(Phase.ROLLING_BACK)})
