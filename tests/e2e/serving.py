@@ -1,0 +1,68 @@
+"""A namespace in which the quickstart serves, for tests that break something under it and leave it serving."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import yaml
+from tests.e2e.asking import Load, start_load
+from tests.e2e.cluster import Namespace
+from tests.e2e.test_quickstart import EXAMPLES, documents, wait_until_serving
+from tests.e2e.wait import wait_for
+
+PIPELINE = "retrievalpipelines/docs"
+KNOWLEDGE_BASE = "knowledgebases/docs"
+# Longer than any test: the load ends with the block that it was started for.
+LOAD_SECONDS = 600
+# A small node has room for these beside whatever else it runs.
+SMALL = {"requests": {"cpu": "10m", "memory": "64Mi"}}
+
+
+def quickstart(*, replicas: int = 1, **knowledge_base: object) -> list[dict[str, Any]]:
+    """Return a document and the quickstart's two resources, with so many pods and more of the KnowledgeBase's spec."""
+    base, pipeline = (
+        yaml.safe_load((EXAMPLES / "quickstart" / name).read_text(encoding="utf-8"))
+        for name in ("knowledgebase.yaml", "pipeline.yaml")
+    )
+    base["spec"] |= {"build": {"resources": SMALL}, **knowledge_base}
+    pipeline["spec"] |= {"runtime": {"replicas": replicas, "resources": SMALL}, "sidecar": {"resources": SMALL}}
+    return [documents(tides_md="# Tides\n\nHigh water is at 14:05."), base, pipeline]
+
+
+def serve(namespace: Namespace, *, replicas: int = 1) -> None:
+    """Serve one document with so many pods."""
+    namespace.apply(*quickstart(replicas=replicas))
+    wait_until_serving(namespace)
+
+
+def change(namespace: Namespace, resource: str, spec: Mapping[str, Any]) -> None:
+    """Change members of a spec; None removes one."""
+    namespace.kubectl("patch", resource, "--type=merge", "-p", json.dumps({"spec": spec}))
+
+
+def pods_of(namespace: Namespace, component: str) -> list[dict[str, Any]]:
+    """Return the pods of a component, such as indexer, that are not going away."""
+    found = namespace.items("pods", labels=f"app.kubernetes.io/component={component}")
+    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+
+@contextmanager
+def under_load(namespace: Namespace, images: Mapping[str, str]) -> Iterator[Load]:
+    """Ask the pipeline without a pause while the block lasts."""
+    load = start_load(namespace, image=images["sidecar"], pipeline="docs", seconds=LOAD_SECONDS)
+    try:
+        wait_for(
+            lambda: len(load.answers()) > 5,
+            what="answers come",
+            timeout_seconds=60,
+            describe=lambda: namespace.diagnosis("pods"),
+        )
+        yield load
+    finally:
+        namespace.kubectl("delete", "pod", load.pod, "--ignore-not-found")
+
+
+def failed(load: Load) -> list[dict[str, Any]]:
+    """Return what was not answered so far."""
+    return [each for each in load.answers() if "error" in each]
