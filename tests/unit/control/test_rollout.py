@@ -271,6 +271,13 @@ def test_a_rollback_to_something_impossible_is_refused(to: str) -> None:
     assert rollout.place == (R1.name, "", Phase.IDLE)
 
 
+def test_a_rollback_before_anything_has_served_is_refused() -> None:
+    rollout = Rollout().ask(R1)
+
+    assert rollout.request("rollback", to=R2.name) == "refused"
+    assert rollout.place == ("", R1.name, Phase.PREPARING)
+
+
 def test_the_earlier_spec_put_back_serves_at_once_while_it_is_warm() -> None:
     rollout = serving().ask(R2).warm(R1, R2)
     rollout.see(has_policy=True, steps=FIVE_THEN_PAUSE)
