@@ -27,7 +27,7 @@ control_plane() {
   done
 }
 
-# What a reboot takes away: every process of pods, their mounts and network namespaces, and what /run held.
+# What a reboot takes away: every process of pods, their cgroups, mounts and network namespaces, and what /run held.
 # Folders on disk stay, and with them volumes and the images.
 reboot() {
   local n=$1
@@ -39,6 +39,8 @@ reboot() {
   # shellcheck disable=SC2016   # expands in the node
   node "$n" sh -c 'kill -KILL $(pidof containerd-shim-runc-v2)' 2>/dev/null || true
   poll 20 node "$n" sh -c '! pidof containerd-shim-runc-v2' || die "pods of node-$n do not end"
+  # a kubelet that finds cgroups of containers that are no more asks for each of them, for seconds
+  find /sys/fs/cgroup/*/tidegate-lab/"$LAB_NAME/n$n"/kubepods -depth -type d -exec rmdir {} + 2>/dev/null || true
   # shellcheck disable=SC2016   # expands in the node
   node "$n" sh -c '
     awk "{print \$2}" /proc/mounts | grep -E "^(/var/lib/kubelet/pods|/run/containerd|/run/netns)/" | tac |
