@@ -1,0 +1,51 @@
+"""A cluster with the operator in it, and fresh namespaces, for what is measured from outside."""
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.e2e.cluster import SCRIPTS, Cluster, Namespace, run
+
+EXAMPLES = SCRIPTS.parent.parent / "examples"
+CLUSTER_SECONDS = 3600
+DEPLOY_SECONDS = 1800
+DELETE_SECONDS = 180
+
+
+@dataclass(frozen=True, slots=True)
+class Bed:
+    """What a measurement lies on: the cluster and the names of our images by plane."""
+
+    cluster: Cluster
+    images: Mapping[str, str]
+
+    @contextmanager
+    def namespace(self, name: str) -> Iterator[Namespace]:
+        """Yield an empty namespace; what an earlier run left there is deleted first, and it is deleted afterwards."""
+        self.cluster.kubectl("delete", "namespace", name, "--ignore-not-found", timeout_seconds=DELETE_SECONDS)
+        self.cluster.kubectl("create", "namespace", name)
+        try:
+            yield Namespace(self.cluster, name)
+        finally:
+            self.cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def prepared() -> Bed:
+    """Return a running cluster with this tree's images and chart."""
+    print("cluster, images and chart …", flush=True)
+    run(SCRIPTS / "cluster.sh", "up", timeout_seconds=CLUSTER_SECONDS)
+    run(SCRIPTS / "deploy.sh", timeout_seconds=DEPLOY_SECONDS)
+    environment = dict(re.findall(r"(\w+)=(\S+)", run(SCRIPTS / "cluster.sh", "env")))
+    cluster = Cluster(
+        provider=run(SCRIPTS / "cluster.sh", "provider").strip(),
+        kubeconfig=SCRIPTS / run(SCRIPTS / "cluster.sh", "kubeconfig").strip(),
+        path=os.pathsep.join([environment["PATH"].removesuffix(":$PATH"), os.environ["PATH"]]),
+    )
+    images = dict(line.split("=", maxsplit=1) for line in run(SCRIPTS / "images.sh", "names").split())
+    return Bed(cluster, images)
