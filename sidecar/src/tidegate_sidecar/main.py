@@ -91,7 +91,7 @@ async def serve(options: Options, stop: asyncio.Event, on_listening: Callable[[i
     retrieval = Retrieval(
         settings=lambda: settings.current,
         table=tables.index,
-        searcher=_dispatcher(settings, tables=tables, here=socket, keys=keys),
+        searcher=_dispatcher(options, settings, tables=tables, here=socket, keys=keys, releases=releases),
         in_flight=in_flight,
         recorder=recorder,
         on_unavailable=releases.wake,
@@ -145,14 +145,30 @@ def _table_source(options: Options, tables: TableKeeper) -> TableSource:
         raise SettingsError(f"--configmap {namespace}/{name}: {error}") from error
 
 
-def _dispatcher(settings: SettingsKeeper, *, tables: TableKeeper, here: RuntimeSocket, keys: HopKeys) -> Dispatcher:
+def _dispatcher(
+    options: Options,
+    settings: SettingsKeeper,
+    *,
+    tables: TableKeeper,
+    here: RuntimeSocket,
+    keys: HopKeys,
+    releases: ReleaseKeeper,
+) -> Dispatcher:
     config = settings.current.config
 
     def connect(deployment: str) -> PeerSocket:
         return PeerSocket(f"{config.pipeline}-{deployment}.{config.namespace}.svc", PEER_PORT)
 
     loop_time = asyncio.get_running_loop().time
-    return Dispatcher(here, elsewhere=tables.elsewhere, connect=connect, keys=keys.live, loop_time=loop_time)
+    return Dispatcher(
+        here,
+        elsewhere=tables.elsewhere,
+        connect=connect,
+        keys=keys.live,
+        loop_time=loop_time,
+        deployment=options.deployment,
+        on_unavailable=releases.wake,
+    )
 
 
 async def _listen_for_peers(

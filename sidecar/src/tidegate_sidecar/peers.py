@@ -1,7 +1,7 @@
 """Where a search goes: to the runtime of this pod, or to a peer whose Deployment holds the release.
 
 `Dispatcher` knows which is which from the table; `HopReceiver` is the other end. A release that no
-Deployment is named for is searched here.
+Deployment is named for is searched here, or by a neighbour while this pod's runtime is away.
 """
 
 import logging
@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from tidegate_api.wire import HEADER_DEGRADED, HEADER_RESULTS, ErrorCode, SearchRequest
 from tidegate_sidecar.answers import Response, error_response
 from tidegate_sidecar.errors import RequestError
+from tidegate_sidecar.fallback import Fallback
 from tidegate_sidecar.hop import HOP_HEADER, HOP_LINE, hop_field, hop_problem
 from tidegate_sidecar.http1 import Cancel, Request, Respond
 from tidegate_sidecar.limits import InFlight
@@ -35,6 +36,9 @@ class Peer(Protocol):
     def send(self, line: bytes, body: bytes, *, deadline: float, done: Done, fields: bytes = b"") -> Exchange:
         """Begin a request."""
 
+    def close(self) -> None:
+        """Close the connections that nobody uses: the next request meets whomever the Service picks."""
+
 
 class PeerSearcher:
     """A Searcher over the pods of another Deployment."""
@@ -52,7 +56,11 @@ class PeerSearcher:
 
 
 class Dispatcher:
-    """Knows by whom a release is searched. `elsewhere` maps a release to the Deployment that holds it."""
+    """Knows by whom a release is searched. `elsewhere` maps a release to the Deployment that holds it.
+
+    `deployment` is this pod's own; empty = it has no neighbours. `on_unavailable` is told that the runtime here
+    could not answer.
+    """
 
     def __init__(
         self,
@@ -62,8 +70,11 @@ class Dispatcher:
         connect: Callable[[str], Peer],
         keys: Keys,
         loop_time: Callable[[], float],
+        deployment: str = "",
+        on_unavailable: Callable[[], None] = lambda: None,
     ) -> None:
-        self._here = here
+        self._here = Fallback(here, neighbours=self._neighbours, on_unavailable=on_unavailable)
+        self._deployment = deployment
         self._elsewhere = elsewhere
         self._connect = connect
         self._keys = keys
@@ -83,9 +94,20 @@ class Dispatcher:
         if not keys:
             message = f"release {release} is held by other pods and this pod has no key to ask them with; try again"
             raise RequestError(ErrorCode.RELEASE_UNAVAILABLE, message, retry_after_seconds=1)
+        return PeerSearcher(self._peer(deployment), keys[0], self._loop_time)
+
+    def _peer(self, deployment: str) -> Peer:
         if deployment not in self._peers:
             self._peers[deployment] = self._connect(deployment)
-        return PeerSearcher(self._peers[deployment], keys[0], self._loop_time)
+        return self._peers[deployment]
+
+    def _neighbours(self) -> Searcher | None:
+        keys = self._keys()
+        if not self._deployment or not keys:
+            return None
+        peer = self._peer(self._deployment)
+        peer.close()
+        return PeerSearcher(peer, keys[0], self._loop_time)
 
 
 class HopReceiver:
