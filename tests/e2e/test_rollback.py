@@ -217,7 +217,7 @@ def test_a_forced_release_needs_a_key_with_that_scope(namespace: Namespace) -> N
 
     told = rag(namespace, "explain", "docs", "when is high water", "--key", "may-force", "--release", "candidate")
     assert f"release     {status['candidate']} (candidate)" in told
-    assert "BM25" in told.splitlines()[5]
+    assert "BM25" in told
     assert "14:05" not in told
 
 
