@@ -13,7 +13,6 @@ import argparse
 import json
 import re
 import statistics
-import subprocess
 import sys
 import threading
 import time
@@ -260,12 +259,7 @@ def main() -> int:
     orders = forth_and_back(Bench(namespace, client), namespace, rounds=arguments.rounds)
     answers = load.answers()
     code = report(orders, answers, watched)
-    subprocess.run(
-        ["kubectl", f"--kubeconfig={namespace.cluster.kubeconfig}", "delete", "namespace", NAMESPACE, "--wait=false"],
-        env={"PATH": namespace.cluster.path},
-        check=False,
-        capture_output=True,
-    )
+    namespace.cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
     return code
 
 

@@ -47,7 +47,8 @@ def legs_text(answer: Answer) -> str:
     if not results:
         lines = ["nothing found"]
     else:
-        legs = sorted({leg for result in results for leg in result.get("scores") or {}})
+        kind = str(results[0]["score_kind"])
+        legs = sorted({leg for result in results for leg in result.get("scores") or {}} - {kind})
         ranks = {leg: _ranks(results, leg) for leg in legs}
         rows = [
             (
@@ -56,7 +57,7 @@ def legs_text(answer: Answer) -> str:
             )
             for place, result in enumerate(results, start=1)
         ]
-        lines = [table(("#", "CHUNK", str(results[0]["score_kind"]).upper(), *map(str.upper, legs)), rows)]
+        lines = [table(("#", "CHUNK", kind.upper(), *map(str.upper, legs)), rows)]
         lines.append("(n) = place in that leg among the chunks shown" if legs else _no_legs())
     lines.extend(_skipped(answer))
     timings = answer.get("timings_ms") or {}
