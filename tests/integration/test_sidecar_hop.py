@@ -16,6 +16,7 @@ from tidegate_api.wire import ErrorCode, Scope, SearchRequest
 from tidegate_sidecar.adapters import runtime_socket
 from tidegate_sidecar.adapters.runtime_socket import PeerSocket, RuntimeSocket
 from tidegate_sidecar.errors import RequestError
+from tidegate_sidecar.hop import TAKEN_HEADER
 from tidegate_sidecar.http1 import HttpServer
 from tidegate_sidecar.limits import InFlight
 from tidegate_sidecar.peers import Dispatcher, HopReceiver
@@ -167,6 +168,16 @@ async def test_a_peer_that_ends_with_a_request_in_its_hands_is_not_the_requests_
         pool = PeerSocket("127.0.0.1", port)
         assert [await hop(pool) for _ in range(2)] == [{"connection": 0}, {"connection": 1}]
         pool.close()
+
+
+async def test_a_hop_that_ended_the_runtime_says_so(pair: Pair) -> None:
+    async def crash(_: Call, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    pair.remote.play = crash
+    answer = await pair.ask()
+    assert isinstance(answer, RuntimeReply)
+    assert (answer.status, answer.headers.get(TAKEN_HEADER)) == (503, b"1")
 
 
 async def test_errors_of_the_runtime_are_passed_on(pair: Pair) -> None:

@@ -14,17 +14,25 @@ SHOWN_VALUE_CHARACTERS = 64
 class RequestError(Exception):
     """A request that is answered with one of the closed codes. `detail` is for the log alone.
 
-    `retry_after_seconds` None promises nothing.
+    `retry_after_seconds` None promises nothing. `taken` = a runtime ended with this request in its hands, so it may
+    be what ended it.
     """
 
     def __init__(
-        self, code: ErrorCode, message: str, *, detail: str = "", retry_after_seconds: float | None = None
+        self,
+        code: ErrorCode,
+        message: str,
+        *,
+        detail: str = "",
+        retry_after_seconds: float | None = None,
+        taken: bool = False,
     ) -> None:
         super().__init__(message)
         self.detail = detail
         self.code = code
         self.message = message
         self.retry_after_seconds = retry_after_seconds
+        self.taken = taken
 
 
 def shown(value: object) -> str:

@@ -3,18 +3,21 @@
 A runtime that ended is back within seconds, and the Service stops sending people here within one or two; who
 comes meanwhile is handed on as if the release lived elsewhere. The Service between pods may lead back to this
 very pod, which refuses at once since a hop is never forwarded; so a few are asked, each over a new connection.
-A search changes nothing: asking again harms nobody.
+A search changes nothing, so asking again harms nobody, with one exception: a search that ended the runtime it
+was given to. It may end the next one as well, so after the second it goes no further.
 """
 
 from collections.abc import Callable
 
 from tidegate_api.wire import ErrorCode
 from tidegate_sidecar.errors import RequestError
+from tidegate_sidecar.hop import TAKEN_HEADER
 from tidegate_sidecar.ports import Done, Exchange, RuntimeReply, Searcher
 from tidegate_sidecar.replies import error_of_reply
 
 # With two pods each try finds the other one half of the time.
 TRIES = 8
+ENDED_MAX = 2
 
 Outcome = RuntimeReply | RequestError
 
@@ -51,7 +54,7 @@ class Fallback:
 class _Search:
     """One search, by one after the other until somebody can do it."""
 
-    __slots__ = ("_done", "_exchange", "_owner", "_tries_left", "body", "deadline")
+    __slots__ = ("_done", "_ended", "_exchange", "_owner", "_tries_left", "body", "deadline")
 
     def __init__(self, owner: Fallback, body: bytes, *, deadline: float, done: Done) -> None:
         self.body = body
@@ -59,6 +62,7 @@ class _Search:
         self._owner = owner
         self._done = done
         self._tries_left = TRIES
+        self._ended = 0
         self._exchange = owner.begin(self)
 
     def cancel(self) -> None:
@@ -67,7 +71,8 @@ class _Search:
 
     def judge(self, outcome: Outcome) -> None:
         """Hand the outcome over, or ask the next one."""
-        if self._may_ask(outcome):
+        self._ended += _ended_a_runtime(outcome)
+        if self._ended < ENDED_MAX and self._may_ask(outcome):
             self._tries_left -= 1
             following = self._owner.hand_on(self)
             if following is not None:
@@ -84,3 +89,7 @@ class _Search:
             and outcome.status == 503
             and error_of_reply(outcome).code is ErrorCode.RELEASE_UNAVAILABLE
         )
+
+
+def _ended_a_runtime(outcome: Outcome) -> bool:
+    return outcome.taken if isinstance(outcome, RequestError) else TAKEN_HEADER in outcome.headers

@@ -12,6 +12,9 @@ from collections.abc import Sequence
 
 HOP_HEADER = b"x-tidegate-hop"
 HOP_LINE = b"POST /v1/hop"
+# Stands on the refusal of a hop whose request was in the hands of a runtime when that ended.
+TAKEN_HEADER = b"x-tidegate-taken"
+TAKEN_FIELD = TAKEN_HEADER + b": 1\r\n"
 # Clocks of two nodes may differ by this much.
 CLOCK_SKEW_SECONDS = 60
 

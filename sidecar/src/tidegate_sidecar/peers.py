@@ -17,7 +17,7 @@ from tidegate_api.wire import HEADER_DEGRADED, HEADER_RESULTS, ErrorCode, Search
 from tidegate_sidecar.answers import Response, error_response
 from tidegate_sidecar.errors import RequestError
 from tidegate_sidecar.fallback import Fallback
-from tidegate_sidecar.hop import HOP_HEADER, HOP_LINE, hop_field, hop_problem
+from tidegate_sidecar.hop import HOP_HEADER, HOP_LINE, TAKEN_FIELD, hop_field, hop_problem
 from tidegate_sidecar.http1 import Cancel, Request, Respond
 from tidegate_sidecar.limits import InFlight
 from tidegate_sidecar.ports import Done, Exchange, RuntimeReply, Searcher
@@ -157,7 +157,8 @@ class HopReceiver:
         except RequestError as error:
             if error.code is ErrorCode.INTERNAL:
                 logger.error("a hop failed", extra={"query_id": search.query_id, "reason": error.detail})
-            respond(error_response(error, query_id=search.query_id))
+            fields = TAKEN_FIELD if error.taken else b""
+            respond(error_response(error, query_id=search.query_id, fields=fields))
 
     def _give_up(self, release: str, exchange: Exchange) -> None:
         exchange.cancel()

@@ -7,6 +7,7 @@ import pytest
 from tidegate_api.wire import ErrorCode
 from tidegate_sidecar.errors import RequestError
 from tidegate_sidecar.fallback import TRIES, Fallback
+from tidegate_sidecar.hop import TAKEN_HEADER
 from tidegate_sidecar.ports import RuntimeReply
 
 from .fakes import FakeSearcher
@@ -68,6 +69,15 @@ def test_neighbours_that_cannot_be_reached_are_not_waited_for_twice() -> None:
     rig.here.searches[0].done(GONE)
     rig.there.searches[0].done(GONE)
     assert rig.outcomes == [GONE]
+    assert len(rig.there.searches) == 1
+
+
+def test_a_search_that_ended_two_runtimes_ends_no_third_one() -> None:
+    rig = Rig()
+    rig.here.searches[0].done(RequestError(ErrorCode.RELEASE_UNAVAILABLE, "it closed the connection", taken=True))
+    refusal = json.dumps({"error": {"code": "release_unavailable", "message": "it closed the connection"}}).encode()
+    rig.there.searches[0].done(RuntimeReply(503, {TAKEN_HEADER: b"1"}, refusal))
+    assert [status(each) for each in rig.outcomes] == [503]
     assert len(rig.there.searches) == 1
 
 

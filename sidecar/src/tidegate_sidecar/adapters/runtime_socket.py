@@ -146,7 +146,7 @@ class RuntimeConnection(asyncio.Protocol):
         if self._served and self._exchange is not None and self._received_bytes == 0 and self._pool.may_repeat(exc):
             exchange, self._exchange = self._exchange, None
             self._pool.connect(exchange)
-        self.cut(runtime_gone("it closed the connection before it had answered"))
+        self.cut(runtime_gone("it closed the connection before it had answered", taken=True))
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser and hand a complete answer over."""
@@ -201,10 +201,10 @@ Protocols: TypeAlias = "Callable[[], RuntimeConnection]"
 Dial: TypeAlias = "Callable[[Protocols], Awaitable[tuple[asyncio.BaseTransport, RuntimeConnection]]]"
 
 
-def runtime_gone(why: str) -> RequestError:
-    """Return the error for a runtime that can't be spoken to."""
+def runtime_gone(why: str, *, taken: bool = False) -> RequestError:
+    """Return the error for a runtime that can't be spoken to; `taken` = it had the request already."""
     message = f"the runtime can't be reached ({why}); try again"
-    return RequestError(ErrorCode.RELEASE_UNAVAILABLE, message, retry_after_seconds=1)
+    return RequestError(ErrorCode.RELEASE_UNAVAILABLE, message, retry_after_seconds=1, taken=taken)
 
 
 def deadline_passed() -> RequestError:
