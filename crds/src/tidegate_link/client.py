@@ -21,6 +21,8 @@ REQUEST_SECONDS = 10.0
 WATCH_SECONDS = 240
 WATCH_SLACK_SECONDS = 30.0
 EVENT_BYTES_MAX = 4 * 1024 * 1024
+# Each watch holds one for as long as it lasts: an indexer's config, its at most 32 sources, and calls beside them.
+CONNECTIONS_MAX = 48
 MERGE_PATCH = "application/merge-patch+json"
 
 Document = dict[str, object]
@@ -65,7 +67,7 @@ class ApiClient:
 
     async def __aenter__(self) -> Self:
         context = ssl.create_default_context(cafile=str(self._endpoint.ca_file)) if self._endpoint.ca_file else False
-        connector = aiohttp.TCPConnector(ssl=context, limit=4)
+        connector = aiohttp.TCPConnector(ssl=context, limit=CONNECTIONS_MAX)
         self._session = aiohttp.ClientSession(connector=connector, read_bufsize=EVENT_BYTES_MAX)
         return self
 

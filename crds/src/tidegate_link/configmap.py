@@ -6,10 +6,11 @@ once, and a deletion is handed out as None, so a follower never has to ask twice
 """
 
 import asyncio
+import base64
 import random
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate_link.client import ApiClient, Document, LinkError
 
@@ -20,10 +21,11 @@ LASTED_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ConfigMap:
-    """The entries of a ConfigMap at one version."""
+    """The entries of a ConfigMap at one version: texts, and what is not text."""
 
     data: dict[str, str]
     resource_version: str
+    binary: dict[str, bytes] = field(default_factory=dict)
 
 
 def config_map_path(namespace: str, name: str = "") -> str:
@@ -90,7 +92,11 @@ async def _changes(client: ApiClient, namespace: str, name: str, version: str) -
 
 
 def _config_map(document: Document) -> ConfigMap:
-    metadata, data = document.get("metadata"), document.get("data") or {}
-    if not isinstance(metadata, dict) or not isinstance(data, dict):
+    metadata, data, binary = document.get("metadata"), document.get("data") or {}, document.get("binaryData") or {}
+    if not isinstance(metadata, dict) or not isinstance(data, dict) or not isinstance(binary, dict):
         raise LinkError("a ConfigMap without metadata came back")
-    return ConfigMap({str(key): str(value) for key, value in data.items()}, str(metadata.get("resourceVersion", "")))
+    return ConfigMap(
+        data={str(key): str(value) for key, value in data.items()},
+        resource_version=str(metadata.get("resourceVersion", "")),
+        binary={str(key): base64.b64decode(str(value)) for key, value in binary.items()},
+    )

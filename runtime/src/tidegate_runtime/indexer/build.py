@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate_api.config import IndexerConfig, IndexerState
+from tidegate_api.config import IndexerConfig, IndexerState, SourceConfig
 from tidegate_api.shape import EmbedderFingerprint
 from tidegate_runtime.errors import RevisionUnavailableError
 from tidegate_runtime.indexer.clock import SystemClock
@@ -36,8 +36,11 @@ def make_loop(
     publish: Callable[[IndexerState], None],
     watch: bool = False,
     stop: StopSign | None = None,
+    locate: Callable[[SourceConfig], SourceConfig] = lambda source: source,
 ) -> IndexLoop:
     """Put a loop together over the revisions in `root`, which this process must have claimed; `stop` ends it.
+
+    `locate` says where a source's newest content lies.
 
     Raises:
         StateVersionError: the folder is of another version.
@@ -56,7 +59,7 @@ def make_loop(
 
     roster = Roster(store, file=StateFile(root), now=clock.now)
     histories = FolderHistories(root, new=not roster.kept.revisions)
-    reader = SourceReader(read=read_unless_stopped, histories=histories)
+    reader = SourceReader(read=read_unless_stopped, histories=histories, locate=locate)
     parts = Parts(
         configs=configs,
         sources=SourceWatch(reader, watch=watch, monotonic=clock.monotonic),

@@ -10,12 +10,15 @@ import logging
 import signal
 import socket
 import sys
+import tempfile
 import uuid
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from aiohttp import web
 
-from tidegate_api.config import IndexerState
+from tidegate_api.config import IndexerState, SourceConfig
 from tidegate_api.logs import set_up_logs
 from tidegate_api.shape import EmbedderFingerprint
 from tidegate_link.client import ApiClient, Endpoint, LinkError
@@ -23,6 +26,7 @@ from tidegate_link.lease import Lease
 from tidegate_runtime.errors import StateVersionError
 from tidegate_runtime.indexer.build import make_loop
 from tidegate_runtime.indexer.config_map import ConfigMapConfigSource
+from tidegate_runtime.indexer.config_map_copies import ConfigMapCopies
 from tidegate_runtime.indexer.config_source import ConfigSource, FileConfigSource
 from tidegate_runtime.indexer.server import IndexerServer
 from tidegate_runtime.indexer.settings import IndexerSettings, parse_settings
@@ -33,6 +37,14 @@ from tidegate_runtime.models.registry import open_embedder
 from tidegate_runtime.ports import Embedder
 
 _logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Where the config comes from, and where a source's newest content lies."""
+
+    configs: ConfigSource
+    locate: Callable[[SourceConfig], SourceConfig] = lambda source: source
 
 
 class Published:
@@ -63,14 +75,14 @@ async def serve(settings: IndexerSettings) -> None:
         await web.TCPSite(runner, settings.listen.host, settings.listen.port).start()
         _logger.info("listening", extra={"host": settings.listen.host, "port": settings.listen.port})
         if settings.config_map is None:
-            await _work(settings, FileConfigSource(settings.config), published, asked)
+            await _work(settings, Inputs(FileConfigSource(settings.config)), published, asked)
         else:
             await _work_as_leader(settings, settings.config_map, published, asked)
     finally:
         await runner.cleanup()
 
 
-async def _work(settings: IndexerSettings, configs: ConfigSource, published: Published, until: asyncio.Event) -> None:
+async def _work(settings: IndexerSettings, inputs: Inputs, published: Published, until: asyncio.Event) -> None:
     """Run the loop in its thread until told to stop."""
 
     def open_it(fingerprint: EmbedderFingerprint) -> Embedder:
@@ -78,7 +90,13 @@ async def _work(settings: IndexerSettings, configs: ConfigSource, published: Pub
 
     stop = StopSign()
     loop = make_loop(
-        settings.root, configs=configs, open_embedder=open_it, publish=published.put, watch=settings.watch, stop=stop
+        settings.root,
+        configs=inputs.configs,
+        open_embedder=open_it,
+        publish=published.put,
+        watch=settings.watch,
+        stop=stop,
+        locate=inputs.locate,
     )
     working = asyncio.create_task(asyncio.to_thread(loop.run))
     waiting = asyncio.create_task(until.wait())
@@ -96,9 +114,11 @@ async def _work_as_leader(
     """Work while the Lease is held, and wait for it again when it was lost: one writer, whatever happens."""
     namespace, name = config_map
     configs = ConfigMapConfigSource(FileConfigSource(settings.config), namespace=namespace, name=name)
+    copies = ConfigMapCopies(Path(tempfile.gettempdir(), f"config-maps-{namespace}-{name}"), namespace=namespace)
     async with ApiClient(Endpoint.in_cluster()) as client:
         beside = [
             asyncio.create_task(configs.follow(client)),
+            asyncio.create_task(copies.follow(client, config=configs.read)),
             asyncio.create_task(keep_telling(client, config_map, state=published.get)),
         ]
         holder = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
@@ -109,7 +129,8 @@ async def _work_as_leader(
                 await _first_of(lease.acquire(), asked.wait())
                 if asked.is_set():
                     break
-                await _work_while_held(settings, configs, published, lease=lease, asked=asked)
+                inputs = Inputs(configs, copies.locate)
+                await _work_while_held(settings, inputs, published, lease=lease, asked=asked)
             await lease.release()
         finally:
             for task in beside:
@@ -117,7 +138,7 @@ async def _work_as_leader(
 
 
 async def _work_while_held(
-    settings: IndexerSettings, configs: ConfigSource, published: Published, *, lease: Lease, asked: asyncio.Event
+    settings: IndexerSettings, inputs: Inputs, published: Published, *, lease: Lease, asked: asyncio.Event
 ) -> None:
     stop = asyncio.Event()
 
@@ -129,7 +150,7 @@ async def _work_while_held(
 
     watching = asyncio.create_task(watch_over())
     try:
-        await _work(settings, configs, published, stop)
+        await _work(settings, inputs, published, stop)
     finally:
         watching.cancel()
 

@@ -73,10 +73,12 @@ class SourceReader:
         now_ns: Callable[[], int] = time.time_ns,
         read: Callable[[ListedFile], bytes] = read_file,
         histories: Histories | None = None,
+        locate: Callable[[SourceConfig], SourceConfig] = lambda source: source,
     ) -> None:
         self._now_ns = now_ns
         self._histories = histories or MemoryHistories()
         self._read_file = read
+        self._locate = locate
         self._seen: dict[str, SourceSnapshot] = {}
         self._unsettled: dict[str, set[str]] = {}
 
@@ -86,7 +88,7 @@ class SourceReader:
         Raises:
             UnreadableSourceError: it is missing or cannot be listed.
         """
-        listing = list_source(source, extensions=EXTENSIONS)
+        listing = list_source(self._locate(source), extensions=EXTENSIONS)
         before = self._seen.get(source.name)
         known = before.files if before else {}
         unsettled = self._unsettled.pop(source.name, set())
