@@ -21,7 +21,7 @@ from tidegate_api.v1alpha1.retrievalpipeline import ReleaseStatus, RetrievalPipe
 from tidegate_api.v1alpha1.routingpolicy import RoutingPolicy
 from tidegate_cli.kubectl import Document, Kubectl, KubectlError
 from tidegate_cli.query import QueryError, Question, ask, render
-from tidegate_cli.rag_requests import Order, RequestTimeoutError, await_outcome, write_request
+from tidegate_cli.rag_requests import Order, RequestTimeoutError, await_everywhere, await_outcome, write_request
 from tidegate_cli.rag_status import pipeline_status
 from tidegate_cli.rag_views import release_difference, releases_table, revisions_table
 
@@ -98,6 +98,7 @@ def parser() -> argparse.ArgumentParser:
         order.add_argument("--timeout", type=float, default=30.0, help="seconds to wait for the operator's answer")
         if verb == "rollback":
             order.add_argument("--to", default="", help="release; the previous one when absent")
+            order.add_argument("--wait", action="store_true", help="until every ready pod obeys it")
         order.set_defaults(run=_order)
 
     query = commands.add_parser("query", help="ask a pipeline")
@@ -182,16 +183,21 @@ def _order(kubectl: Kubectl, options: argparse.Namespace) -> int:
     name = _only_pipeline(kubectl, options.name)
 
     def target() -> RoutingPolicy | RetrievalPipeline:
-        ruling = _policy(kubectl, name)
-        return (
-            ruling if ruling is not None else RetrievalPipeline.model_validate(kubectl.get("retrievalpipelines", name))
-        )
+        return _policy(kubectl, name) or pipeline()
+
+    def pipeline() -> RetrievalPipeline:
+        return RetrievalPipeline.model_validate(kubectl.get("retrievalpipelines", name))
 
     order = Order(options.command, to=getattr(options, "to", ""), reason=options.reason)
+    table = pipeline().status.routing.version
     identity = write_request(kubectl, target(), order)
     outcome = await_outcome(target, identity, seconds=options.timeout)
     print(f"{outcome.verb}: {outcome.result}; {outcome.message}")
-    return OK if outcome.result == "done" else FAILED
+    if outcome.result != "done":
+        return FAILED
+    if getattr(options, "wait", False):
+        print(await_everywhere(pipeline, beyond=table, seconds=options.timeout))
+    return OK
 
 
 def _query(kubectl: Kubectl, options: argparse.Namespace) -> int:

@@ -64,3 +64,22 @@ def await_outcome(
     raise RequestTimeoutError(
         f"the operator has not answered request {identity} in {seconds:g} s; it stands, see `kubectl rag status` and the operator's log"
     )
+
+
+def await_everywhere(read: Callable[[], RetrievalPipeline], *, beyond: int, seconds: float) -> str:
+    """Wait until a routing table newer than `beyond` is obeyed by every ready pod, and return what serves then.
+
+    Raises:
+        RequestTimeoutError: it is not after `seconds`; the text says what is still waited for.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        status = read().status
+        routing = status.routing
+        behind = status.rollout.phase == "RollingBack" or routing.version <= beyond or bool(routing.pending)
+        if not behind:
+            return f"{status.serving_release} serves on {routing.summary} pods, by table {routing.version}"
+        if time.monotonic() >= end:
+            waited = ", ".join(routing.pending) or "a warm release" if routing.version > beyond else "a new table"
+            raise RequestTimeoutError(f"after {seconds:g} s it is done and still waits for {waited}")
+        time.sleep(POLL_SECONDS)
