@@ -1,7 +1,5 @@
 """A cluster with the operator in it, and fresh namespaces, for what is measured from outside."""
 
-import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.e2e.cluster import SCRIPTS, Cluster, Namespace, run
+from tests.e2e.cluster import SCRIPTS, Cluster, Namespace, images_by_plane, run, running_cluster
 
 EXAMPLES = SCRIPTS.parent.parent / "examples"
 CLUSTER_SECONDS = 3600
@@ -41,11 +39,4 @@ def prepared() -> Bed:
     print("cluster, images and chart …", flush=True)
     run(SCRIPTS / "cluster.sh", "up", timeout_seconds=CLUSTER_SECONDS)
     run(SCRIPTS / "deploy.sh", timeout_seconds=DEPLOY_SECONDS)
-    environment = dict(re.findall(r"(\w+)=(\S+)", run(SCRIPTS / "cluster.sh", "env")))
-    cluster = Cluster(
-        provider=run(SCRIPTS / "cluster.sh", "provider").strip(),
-        kubeconfig=SCRIPTS / run(SCRIPTS / "cluster.sh", "kubeconfig").strip(),
-        path=os.pathsep.join([environment["PATH"].removesuffix(":$PATH"), os.environ["PATH"]]),
-    )
-    images = dict(line.split("=", maxsplit=1) for line in run(SCRIPTS / "images.sh", "names").split())
-    return Bed(cluster, images)
+    return Bed(running_cluster(), images_by_plane(run(SCRIPTS / "images.sh", "names")))

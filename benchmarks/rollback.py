@@ -11,7 +11,6 @@ Times are of one machine's clock, so the nodes must run on the machine that meas
 
 import argparse
 import json
-import re
 import statistics
 import sys
 import threading
@@ -20,21 +19,17 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import kubernetes
+from bench_cluster import EXAMPLES, prepared
 from kubernetes.client import CoreV1Api, CustomObjectsApi
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from tests.e2e.asking import start_load
-from tests.e2e.cluster import SCRIPTS, Cluster, Namespace, run
+from tests.e2e.cluster import Namespace
 from tests.e2e.wait import wait_for
 
 GROUP = ("tidegate.dev", "v1alpha1")
 NAMESPACE = "tidegate-bench"
-EXAMPLES = SCRIPTS.parent.parent / "examples"
 BAR_SECONDS = 1.0
 WAIT_SECONDS = 120.0
 SETTLE_SECONDS = 1.0
@@ -154,23 +149,11 @@ class Bench:
         )
 
 
-def prepared() -> tuple[Namespace, str]:
-    """Return a fresh namespace in a cluster with the operator, and the image to ask from."""
-    print("cluster, images and chart …", flush=True)
-    run(SCRIPTS / "cluster.sh", "up", timeout_seconds=3600)
-    run(SCRIPTS / "deploy.sh", timeout_seconds=1800)
-    environment = dict(re.findall(r"(\w+)=(\S+)", run(SCRIPTS / "cluster.sh", "env")))
-    kubeconfig = SCRIPTS / run(SCRIPTS / "cluster.sh", "kubeconfig").strip()
-    path = f"{environment['PATH'].removesuffix(':$PATH')}:/usr/sbin:/usr/bin:/sbin:/bin"
-    cluster = Cluster(run(SCRIPTS / "cluster.sh", "provider").strip(), kubeconfig, path)
-    namespace = Namespace(cluster, NAMESPACE)
-    cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", timeout_seconds=WAIT_SECONDS)
-    cluster.kubectl("create", "namespace", NAMESPACE)
+def serve(namespace: Namespace) -> None:
+    """Serve the quickstart under a policy."""
     namespace.kubectl("apply", "--server-side", "-f", str(EXAMPLES / "quickstart"))
     namespace.kubectl("apply", "-f", str(EXAMPLES / "rollout"))
     namespace.wait_for_condition("retrievalpipelines/docs", "Ready", timeout_seconds=WAIT_SECONDS)
-    images = dict(line.split("=", maxsplit=1) for line in run(SCRIPTS / "images.sh", "names").split())
-    return namespace, images["sidecar"]
 
 
 def forth_and_back(bench: Bench, namespace: Namespace, *, rounds: int) -> list[Order]:
@@ -249,18 +232,21 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=12, help="promotions and rollbacks, each")
     parser.add_argument("--askers", type=int, default=2, help="questions at once")
     arguments = parser.parse_args()
-    namespace, image = prepared()
-    client = kubernetes.config.new_client_from_config(str(namespace.cluster.kubeconfig))
-    watched = Watched()
-    watched.start(client)
-    load = start_load(
-        namespace, image=image, pipeline="docs", seconds=arguments.rounds * ROUND_SECONDS, workers=arguments.askers
-    )
-    orders = forth_and_back(Bench(namespace, client), namespace, rounds=arguments.rounds)
-    answers = load.answers()
-    code = report(orders, answers, watched)
-    namespace.cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
-    return code
+    bed = prepared()
+    client = kubernetes.config.new_client_from_config(str(bed.cluster.kubeconfig))
+    with bed.namespace(NAMESPACE) as namespace:
+        serve(namespace)
+        watched = Watched()
+        watched.start(client)
+        load = start_load(
+            namespace,
+            image=bed.images["sidecar"],
+            pipeline="docs",
+            seconds=arguments.rounds * ROUND_SECONDS,
+            workers=arguments.askers,
+        )
+        orders = forth_and_back(Bench(namespace, client), namespace, rounds=arguments.rounds)
+        return report(orders, load.answers(), watched)
 
 
 if __name__ == "__main__":

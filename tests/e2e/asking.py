@@ -3,13 +3,17 @@
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tests.e2e.cluster import Namespace
+from tests.e2e.wait import wait_for
 
 TIMEOUT_SECONDS = 20
 START_SECONDS = 120
+FIRST_ANSWERS = 5
+FIRST_ANSWERS_SECONDS = 60
 
 # Asks over and over and prints a line for each answer; runs inside the cluster, so that a Service's
 # change of pods is seen as applications see it.
@@ -90,9 +94,21 @@ class Load:
         lines = self.namespace.kubectl("logs", self.pod, "--tail=-1").splitlines()
         return [json.loads(line) for line in lines if line.startswith("{")]
 
-    def ended(self) -> bool:
-        """Return whether it has stopped asking."""
+    def wait_for_answers(self) -> None:
+        """Wait until answers come."""
+        self._wait(lambda: len(self.answers()) > FIRST_ANSWERS, what="answers come", seconds=FIRST_ANSWERS_SECONDS)
+
+    def wait_for_end(self, *, seconds: float) -> list[dict[str, Any]]:
+        """Return all answers once it has stopped asking."""
+        self._wait(self._ended, what="the load has ended", seconds=seconds)
+        return self.answers()
+
+    def _ended(self) -> bool:
         return self.namespace.kubectl("logs", self.pod, "--tail=1").strip() == "done"
+
+    def _wait(self, condition: Callable[[], bool], *, what: str, seconds: float) -> None:
+        describe = self.namespace.diagnosis
+        wait_for(condition, what=what, timeout_seconds=seconds, describe=lambda: describe("pods"))
 
 
 def start_load(

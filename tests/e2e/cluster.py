@@ -65,6 +65,22 @@ class Cluster:
         run(SCRIPTS / "cluster.sh", "fault", *words, path=self.path, timeout_seconds=180)
 
 
+def running_cluster() -> Cluster:
+    """Return the cluster that `cluster.sh up` has found or started."""
+    script = SCRIPTS / "cluster.sh"
+    environment = dict(re.findall(r"(\w+)=(\S+)", run(script, "env")))
+    return Cluster(
+        provider=run(script, "provider").strip(),
+        kubeconfig=SCRIPTS / run(script, "kubeconfig").strip(),
+        path=os.pathsep.join([environment["PATH"].removesuffix(":$PATH"), os.environ["PATH"]]),
+    )
+
+
+def images_by_plane(told: str) -> dict[str, str]:
+    """Return the image names that `images.sh` prints, by plane."""
+    return dict(line.split("=", maxsplit=1) for line in told.split())
+
+
 @dataclass(frozen=True, slots=True)
 class Namespace:
     """One namespace: reads, writes, waits and diagnoses within it."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 from tests.e2e.chart import Chart
-from tests.e2e.cluster import SCRIPTS, Cluster, CommandError, Namespace, run
+from tests.e2e.cluster import SCRIPTS, Cluster, CommandError, Namespace, images_by_plane, run, running_cluster
 from tests.e2e.wait import wait_for
 
 # building Kubernetes from nothing on two busy cores; a second when it is there
@@ -48,12 +48,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
         pytest.skip(f"no cluster: {error}")
     started_here = not _succeeds("status")
     run(script, "up", timeout_seconds=CLUSTER_SECONDS)
-    environment = dict(re.findall(r"(\w+)=(\S+)", run(script, "env")))
-    yield Cluster(
-        provider=run(script, "provider").strip(),
-        kubeconfig=SCRIPTS / run(script, "kubeconfig").strip(),
-        path=os.pathsep.join([environment["PATH"].removesuffix(":$PATH"), os.environ["PATH"]]),
-    )
+    yield running_cluster()
     if started_here and not request.config.getoption("--keep-cluster"):
         run(script, "down")
 
@@ -61,8 +56,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 @pytest.fixture(scope="session")
 def images(cluster: Cluster) -> Mapping[str, str]:
     """Return the image names by plane, built from this tree and known to the cluster's nodes."""
-    lines = run(SCRIPTS / "images.sh", "load", timeout_seconds=IMAGES_SECONDS, path=cluster.path).split()
-    return dict(line.split("=", maxsplit=1) for line in lines)
+    return images_by_plane(run(SCRIPTS / "images.sh", "load", timeout_seconds=IMAGES_SECONDS, path=cluster.path))
 
 
 @pytest.fixture(scope="session")

@@ -1,22 +1,40 @@
-"""A namespace in which the quickstart serves, for tests that break something under it and leave it serving."""
+"""A namespace in which the quickstart serves, and ways to change it, break something under it and ask it meanwhile."""
 
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import yaml
 from tests.e2e.asking import Load, start_load
 from tests.e2e.cluster import Namespace
-from tests.e2e.test_quickstart import EXAMPLES, documents, wait_until_serving
-from tests.e2e.wait import wait_for
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+READY_SECONDS = 240
 PIPELINE = "retrievalpipelines/docs"
 KNOWLEDGE_BASE = "knowledgebases/docs"
 # Longer than any test: the load ends with the block that it was started for.
 LOAD_SECONDS = 600
 # A small node has room for these beside whatever else it runs.
 SMALL = {"requests": {"cpu": "10m", "memory": "64Mi"}}
+
+
+def documents(**entries: str) -> dict[str, object]:
+    """Return a ConfigMap of documents; `_` in a name stands for a dot."""
+    data = {name.replace("_", "."): text for name, text in entries.items()}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "docs"}, "data": data}
+
+
+def apply_quickstart(namespace: Namespace) -> None:
+    """Apply the two resources of the quickstart."""
+    for name in ("knowledgebase.yaml", "pipeline.yaml"):
+        namespace.kubectl("apply", "-f", str(EXAMPLES / "quickstart" / name))
+
+
+def wait_until_serving(namespace: Namespace, pipeline: str = "docs") -> None:
+    """Wait until the pipeline's present generation is in force."""
+    namespace.wait_for_condition(f"retrievalpipelines/{pipeline}", "Ready", timeout_seconds=READY_SECONDS)
 
 
 def quickstart(*, replicas: int = 1, **knowledge_base: object) -> list[dict[str, Any]]:
@@ -52,12 +70,7 @@ def under_load(namespace: Namespace, images: Mapping[str, str]) -> Iterator[Load
     """Ask the pipeline without a pause while the block lasts."""
     load = start_load(namespace, image=images["sidecar"], pipeline="docs", seconds=LOAD_SECONDS)
     try:
-        wait_for(
-            lambda: len(load.answers()) > 5,
-            what="answers come",
-            timeout_seconds=60,
-            describe=lambda: namespace.diagnosis("pods"),
-        )
+        load.wait_for_answers()
         yield load
     finally:
         namespace.kubectl("delete", "pod", load.pod, "--ignore-not-found")

@@ -7,8 +7,16 @@ import pytest
 from tests.e2e.asking import ask
 from tests.e2e.cluster import Cluster, Namespace, condition
 from tests.e2e.conftest import new_namespace
-from tests.e2e.serving import KNOWLEDGE_BASE, PIPELINE, change, pods_of, quickstart, serve
-from tests.e2e.test_quickstart import documents, wait_until_serving
+from tests.e2e.serving import (
+    KNOWLEDGE_BASE,
+    PIPELINE,
+    change,
+    documents,
+    pods_of,
+    quickstart,
+    serve,
+    wait_until_serving,
+)
 
 # The API server's own word must be in a condition within a minute.
 SAID_SECONDS = 60

@@ -10,8 +10,17 @@ import pytest
 from tests.e2e.asking import ask
 from tests.e2e.cluster import Cluster, CommandError, Namespace, condition
 from tests.e2e.conftest import new_namespace
-from tests.e2e.serving import KNOWLEDGE_BASE, PIPELINE, change, failed, pods_of, serve, under_load
-from tests.e2e.test_quickstart import documents, wait_until_serving
+from tests.e2e.serving import (
+    KNOWLEDGE_BASE,
+    PIPELINE,
+    change,
+    documents,
+    failed,
+    pods_of,
+    serve,
+    under_load,
+    wait_until_serving,
+)
 from tests.e2e.wait import wait_for
 
 AWAY_SECONDS = 60

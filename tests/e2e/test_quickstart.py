@@ -1,35 +1,23 @@
 """From `kubectl apply` to answers on real pods; edits, deletions and another chunking while it serves."""
 
-from pathlib import Path
-
 import pytest
 import yaml
 from tests.e2e.asking import ask, start_load
 from tests.e2e.cluster import Cluster, Namespace
+from tests.e2e.serving import (
+    EXAMPLES,
+    KNOWLEDGE_BASE,
+    READY_SECONDS,
+    apply_quickstart,
+    change,
+    documents,
+    wait_until_serving,
+)
 from tests.e2e.wait import wait_for
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-READY_SECONDS = 240
 EDIT_SECONDS = 120
 
 pytestmark = pytest.mark.usefixtures("operator")
-
-
-def documents(**entries: str) -> dict[str, object]:
-    """Return a ConfigMap of documents; `_` in a name stands for a dot."""
-    data = {name.replace("_", "."): text for name, text in entries.items()}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "docs"}, "data": data}
-
-
-def apply_quickstart(namespace: Namespace) -> None:
-    """Apply the two resources of the quickstart."""
-    for name in ("knowledgebase.yaml", "pipeline.yaml"):
-        namespace.kubectl("apply", "-f", str(EXAMPLES / "quickstart" / name))
-
-
-def wait_until_serving(namespace: Namespace, pipeline: str = "docs") -> None:
-    """Wait until the pipeline's present generation is in force."""
-    namespace.wait_for_condition(f"retrievalpipelines/{pipeline}", "Ready", timeout_seconds=READY_SECONDS)
 
 
 def test_the_quickstart_answers_and_reads_like_the_interface(namespace: Namespace) -> None:
@@ -81,22 +69,15 @@ def test_another_chunking_is_built_beside_and_serving_never_stops(namespace: Nam
     assert before is not None
 
     load = start_load(namespace, image=images["sidecar"], pipeline="docs", seconds=90)
-    wait_for(
-        lambda: len(load.answers()) > 5,
-        what="answers come",
-        timeout_seconds=60,
-        describe=lambda: namespace.diagnosis("pods"),
-    )
-    namespace.kubectl("patch", "kb", "docs", "--type=merge", "-p", '{"spec": {"chunking": {"sizeTokens": 64}}}')
+    load.wait_for_answers()
+    change(namespace, KNOWLEDGE_BASE, {"chunking": {"sizeTokens": 64}})
     namespace.wait_for(
         "retrievalpipelines/docs",
         lambda found: found["status"]["servingRelease"] not in {each.get("release") for each in load.answers()[:5]},
         what="another release serves",
         timeout_seconds=READY_SECONDS,
     )
-    wait_for(load.ended, what="the load has ended", timeout_seconds=120, describe=lambda: namespace.diagnosis("pods"))
-
-    answers = load.answers()
+    answers = load.wait_for_end(seconds=120)
     assert [each for each in answers if "error" in each] == []
     assert len({each["release"] for each in answers}) == 2
     assert all(len(each["revisions"]) == 1 for each in answers)
@@ -143,7 +124,7 @@ def test_a_gpu_pipeline_lands_on_the_node_that_has_one(namespace: Namespace, clu
     assert pod["spec"]["nodeSelector"] == {"accelerator": "nvidia-l4"}
 
     # There is no second GPU: a release that needs pods of its own cannot come up beside the one that serves.
-    namespace.kubectl("patch", "kb", "docs", "--type=merge", "-p", '{"spec": {"embedding": {"model": "use-m3"}}}')
+    change(namespace, KNOWLEDGE_BASE, {"embedding": {"model": "use-m3"}})
     found = namespace.wait_for(
         "retrievalpipelines/docs",
         lambda found: any(each["reason"] == "InsufficientGPU" for each in found["status"]["conditions"]),

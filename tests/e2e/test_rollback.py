@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tests.e2e.asking import Load, ask
 from tests.e2e.cluster import CommandError, Namespace
-from tests.e2e.test_quickstart import apply_quickstart, documents, wait_until_serving
-from tests.e2e.test_rollout import POLICY, ROLLOUT_SECONDS, change, rag, started, wait_for_policy
+from tests.e2e.serving import KNOWLEDGE_BASE, PIPELINE, apply_quickstart, change, documents, wait_until_serving
+from tests.e2e.test_rollout import POLICY, ROLLOUT_SECONDS, rag, started, wait_for_policy
 from tests.e2e.wait import wait_for
 
 KILLS_MAX = 5
@@ -49,7 +49,7 @@ def by_the_plugin(namespace: Namespace) -> None:
 
 def by_the_earlier_yaml(namespace: Namespace) -> None:
     """Put the earlier spec back, as `git revert` does."""
-    change(namespace, {"chunking": None})
+    change(namespace, KNOWLEDGE_BASE, {"chunking": None})
 
 
 @contextlib.contextmanager
@@ -93,7 +93,7 @@ def answers_after(load: Load, namespace: Namespace, moment: float, *, count: int
 def promoted(namespace: Namespace) -> tuple[str, str]:
     """Bring another index to everybody; return the release before and the new one."""
     stable = wait_for_policy(namespace, "is idle", phase="Idle")["status"]["stable"]
-    change(namespace, {"chunking": {"sizeTokens": 64}})
+    change(namespace, KNOWLEDGE_BASE, {"chunking": {"sizeTokens": 64}})
     candidate = wait_for_policy(namespace, "waits for a person", phase="Paused")["status"]["candidate"]
     assert "done" in rag(namespace, "promote", "docs")
     wait_for_policy(namespace, "has promoted", stable=candidate, phase="Idle")
@@ -196,10 +196,9 @@ def test_two_knowledge_bases_that_change_at_once_make_one_release(namespace: Nam
 def test_a_forced_release_needs_a_key_with_that_scope(namespace: Namespace) -> None:
     namespace.apply(documents(tides_md="# Tides\n\nHigh water is at 14:05."), keys(), policy_that_waits())
     apply_quickstart(namespace)
-    auth = '{"spec": {"auth": {"anonymous": null, "apiKeys": {"secretRef": {"name": "keys"}}}}}'
-    namespace.kubectl("patch", "rp", "docs", "--type=merge", "-p", auth)
+    change(namespace, PIPELINE, {"auth": {"anonymous": None, "apiKeys": {"secretRef": {"name": "keys"}}}})
     wait_until_serving(namespace)
-    change(namespace, {"chunking": {"sizeTokens": 64}})
+    change(namespace, KNOWLEDGE_BASE, {"chunking": {"sizeTokens": 64}})
     status = wait_for_policy(namespace, "waits for a person", phase="Paused")["status"]
 
     with namespace.port_forward("service/docs", 8080) as url:

@@ -1,7 +1,6 @@
 """Releases on real pods under load: a share of users, everybody, and back in one step, by each of the ways."""
 
 import contextlib
-import json
 import sys
 import time
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from tests.e2e.asking import Load, start_load
 from tests.e2e.cluster import CommandError, Namespace, run
-from tests.e2e.test_quickstart import EXAMPLES, apply_quickstart, documents, wait_until_serving
+from tests.e2e.serving import EXAMPLES, KNOWLEDGE_BASE, apply_quickstart, change, documents, wait_until_serving
 from tests.e2e.wait import wait_for
 
 ROLLOUT_SECONDS = 240
@@ -36,18 +35,8 @@ def started(namespace: Namespace, images: Mapping[str, str], *, seconds: int) ->
     namespace.kubectl("apply", "-f", str(EXAMPLES / "rollout"))
     wait_until_serving(namespace)
     load = start_load(namespace, image=images["sidecar"], pipeline="docs", seconds=seconds)
-    wait_for(
-        lambda: len(load.answers()) > 5,
-        what="answers come",
-        timeout_seconds=60,
-        describe=lambda: namespace.diagnosis("pods"),
-    )
+    load.wait_for_answers()
     return load
-
-
-def change(namespace: Namespace, spec: Mapping[str, Any]) -> None:
-    """Change the knowledge base, as a commit in Git would."""
-    namespace.kubectl("patch", "kb", "docs", "--type=merge", "-p", json.dumps({"spec": spec}))
 
 
 def wait_for_policy(namespace: Namespace, what: str, **status: object) -> dict[str, Any]:
@@ -58,17 +47,6 @@ def wait_for_policy(namespace: Namespace, what: str, **status: object) -> dict[s
         what=what,
         timeout_seconds=ROLLOUT_SECONDS,
     )
-
-
-def wait_for_end(namespace: Namespace, load: Load) -> list[dict[str, Any]]:
-    """Return the answers once the load has ended."""
-    wait_for(
-        load.ended,
-        what="the load has ended",
-        timeout_seconds=ROLLOUT_SECONDS,
-        describe=lambda: namespace.diagnosis("pods"),
-    )
-    return load.answers()
 
 
 @pytest.mark.parametrize(
@@ -82,7 +60,7 @@ def test_a_share_then_everybody_then_back(
     load = started(namespace, images, seconds=150)
     stable = wait_for_policy(namespace, "is idle", phase="Idle")["status"]["stable"]
 
-    change(namespace, changed)
+    change(namespace, KNOWLEDGE_BASE, changed)
     paused = wait_for_policy(namespace, "waits for a person", phase="Paused", stepName="look")
     candidate = paused["status"]["candidate"]
     assert paused["status"]["share"] == "30%"
@@ -114,7 +92,7 @@ def test_a_share_then_everybody_then_back(
     obeyed = time.time()
     assert back["status"]["lastRequest"]["result"] == "done"
 
-    answers = wait_for_end(namespace, load)
+    answers = load.wait_for_end(seconds=ROLLOUT_SECONDS)
     assert [each for each in answers if "error" in each] == []
     assert all(len(each["revisions"]) == 1 for each in answers)
     assert any(each["release"] == candidate for each in answers)
@@ -126,13 +104,13 @@ def test_a_rejected_release_does_not_come_back_when_its_spec_is_applied_again(
 ) -> None:
     started(namespace, images, seconds=1)
     stable = wait_for_policy(namespace, "is idle", phase="Idle")["status"]["stable"]
-    change(namespace, {"chunking": {"sizeTokens": 64}})
+    change(namespace, KNOWLEDGE_BASE, {"chunking": {"sizeTokens": 64}})
     wait_for_policy(namespace, "waits for a person", phase="Paused")
     assert "done" in rag(namespace, "abort", "docs")
     wait_for_policy(namespace, "serves stable alone", candidate="", stable=stable)
 
     for _ in range(10):
-        change(namespace, {"chunking": {"sizeTokens": 64}})
+        change(namespace, KNOWLEDGE_BASE, {"chunking": {"sizeTokens": 64}})
         found = namespace.get(POLICY)
         assert found is not None
         assert found["status"].get("candidate", "") == ""
@@ -147,11 +125,11 @@ def test_putting_the_earlier_spec_back_in_mid_rollout_is_a_clean_cancel(
 ) -> None:
     load = started(namespace, images, seconds=60)
     stable = wait_for_policy(namespace, "is idle", phase="Idle")["status"]["stable"]
-    change(namespace, {"chunking": {"sizeTokens": 64}})
+    change(namespace, KNOWLEDGE_BASE, {"chunking": {"sizeTokens": 64}})
     wait_for_policy(namespace, "waits for a person", phase="Paused")
-    change(namespace, {"chunking": None})
+    change(namespace, KNOWLEDGE_BASE, {"chunking": None})
     wait_for_policy(namespace, "serves stable alone", candidate="", stable=stable, phase="Idle")
-    answers = wait_for_end(namespace, load)
+    answers = load.wait_for_end(seconds=ROLLOUT_SECONDS)
     assert [each for each in answers if "error" in each] == []
 
 
@@ -160,7 +138,7 @@ def test_an_order_is_carried_out_while_the_operator_is_killed_again_and_again(
 ) -> None:
     started(namespace, images, seconds=1)
     stable = wait_for_policy(namespace, "is idle", phase="Idle")["status"]["stable"]
-    change(namespace, {"chunking": {"sizeTokens": 64}})
+    change(namespace, KNOWLEDGE_BASE, {"chunking": {"sizeTokens": 64}})
     wait_for_policy(namespace, "waits for a person", phase="Paused")
     rag_process = rag(namespace, "promote", "docs")
     assert "done" in rag_process

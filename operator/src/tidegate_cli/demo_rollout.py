@@ -4,18 +4,17 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from tidegate_api.conditions import ConditionType, find
 from tidegate_api.v1alpha1.knowledgebase import KnowledgeBase
 from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipeline
 from tidegate_api.v1alpha1.routingpolicy import RoutingPolicy
+from tidegate_cli.demo import ROOT
 from tidegate_cli.demo_crowd import Asked, Crowd, failed, named
 from tidegate_cli.demo_steps import DemoError, Steps, run_shown, say, wait_shown
 from tidegate_cli.kubectl import Kubectl
 from tidegate_cli.rag_requests import Order, await_outcome, write_request
 
-ROOT = Path(__file__).resolve().parents[3]
 NAMESPACE = "tidegate-demo"
 NAME = "docs"
 CHUNK_TOKENS = 96

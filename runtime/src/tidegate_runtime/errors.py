@@ -5,6 +5,8 @@ closed codes once. A message is one sentence for the person who can do something
 the field or object, the value and the next step, and never holds a document's text.
 """
 
+import errno
+
 from tidegate_api.reasons import Reason
 from tidegate_api.wire import ErrorCode
 
@@ -64,6 +66,11 @@ class ModelUnavailableError(RuntimePlaneError):
 
 class UnusableVectorError(RuntimePlaneError):
     """An encoder gave a zero vector or one that is not finite."""
+
+
+def is_no_room(error: OSError) -> bool:
+    """Tell whether a volume, or what this user may use of it, is full."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 class StoreFullError(RuntimePlaneError):

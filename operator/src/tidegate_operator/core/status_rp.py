@@ -1,6 +1,6 @@
 """What a RetrievalPipeline's status says: releases, figures, conditions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tidegate_api.conditions import ConditionType, Reason, Statement, Truth, timestamp
@@ -257,8 +257,3 @@ def _degraded(world: PipelineWorld, facts: Facts) -> Verdict | None:
 def _serving(world: PipelineWorld, facts: Facts) -> Workload | None:
     stable = world.frozen.get(facts.state.stable)
     return world.workload(stable.release.deployment) if stable is not None else None
-
-
-def warm_or_cold(target: str, warm: frozenset[str]) -> Mapping[str, str]:
-    """Return where a rollback would go and how long it would take."""
-    return {"target": target, "readiness": ("Warm" if target in warm else "Cold") if target else ""}

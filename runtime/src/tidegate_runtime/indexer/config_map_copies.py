@@ -6,7 +6,7 @@ what is read until the API server has answered, and again when a ConfigMap is go
 """
 
 import asyncio
-import hashlib
+import itertools
 import logging
 import shutil
 from collections.abc import Callable
@@ -30,6 +30,7 @@ class ConfigMapCopies:
         shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
         self._folder = folder
         self._namespace = namespace
+        self._numbers = itertools.count()
         self._versions: dict[str, list[Path]] = {}
         self._newest: dict[str, Path] = {}
 
@@ -72,13 +73,10 @@ class ConfigMapCopies:
                 self._newest.pop(name, None)
 
     def _lay_down(self, name: str, config_map: ConfigMap) -> Path:
-        digest = hashlib.sha256(f"{name}/{config_map.resource_version}".encode()).hexdigest()[:16]
-        version = self._folder / digest
-        shutil.rmtree(version, ignore_errors=True)
+        version = self._folder / str(next(self._numbers))
         version.mkdir(parents=True)
-        for key, text in config_map.data.items():
-            (version / key).write_bytes(text.encode())
-        for key, content in config_map.binary.items():
+        entries = {key: text.encode() for key, text in config_map.data.items()} | config_map.binary
+        for key, content in entries.items():
             (version / key).write_bytes(content)
         kept = self._versions.setdefault(name, [])
         kept.append(version)

@@ -6,7 +6,6 @@ record is on the disk before a document that it names is committed. Where a reco
 for another reason than that the file is new, `read` answers None: then the file may hold anything.
 """
 
-import errno
 import hashlib
 import json
 import shutil
@@ -14,11 +13,11 @@ from collections.abc import Callable, Set
 from pathlib import Path
 from typing import Protocol
 
+from tidegate_runtime.errors import is_no_room
 from tidegate_runtime.indexer.replacing import replace_file
 
 _FOLDER = ".histories"
 _COMPLETE = "complete"
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Histories(Protocol):
@@ -103,7 +102,7 @@ def _has_room(write: Callable[[], object]) -> bool:
     try:
         write()
     except OSError as error:
-        if error.errno not in _NO_ROOM:
+        if not is_no_room(error):
             raise
         return False
     return True

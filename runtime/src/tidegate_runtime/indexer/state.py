@@ -7,7 +7,6 @@ refused with the next step, never guessed at. The lock is `flock`, so the kernel
 process, however that ends.
 """
 
-import errno
 import fcntl
 import os
 import socket
@@ -19,7 +18,7 @@ from pydantic import Field, ValidationError
 
 from tidegate_api.config import SyncState
 from tidegate_api.model import Model
-from tidegate_runtime.errors import RuntimePlaneError, StateVersionError, StoreFullError
+from tidegate_runtime.errors import RuntimePlaneError, StateVersionError, StoreFullError, is_no_room
 from tidegate_runtime.indexer.replacing import replace_file
 
 STATE_FORMAT = 1
@@ -93,7 +92,7 @@ class StateFile:
         try:
             replace_file(self._path, state.model_dump_json(by_alias=True, indent=1).encode())
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            if is_no_room(error):
                 raise StoreFullError(
                     f"no room to write {self._path}; enlarge the volume or free space on it"
                 ) from error

@@ -5,16 +5,14 @@ is forced to disk, then the manifest is replaced the same way: that rename is th
 what the new manifest no longer names comes last and may be lost; the next writer does it.
 """
 
-import errno
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from tidegate_runtime.errors import RevisionUnavailableError, StoreFullError
+from tidegate_runtime.errors import RevisionUnavailableError, StoreFullError, is_no_room
 from tidegate_runtime.stores.embedded.files import DELETIONS_SUFFIX, PARTIAL_SUFFIX, SEGMENT_SUFFIX, Files
 from tidegate_runtime.stores.embedded.format import EncodedFile, encode
 from tidegate_runtime.stores.embedded.manifest import MANIFEST_NAME, Manifest
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _OURS = (SEGMENT_SUFFIX, DELETIONS_SUFFIX, PARTIAL_SUFFIX)
 
 
@@ -50,7 +48,7 @@ def failures_told() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
+        if is_no_room(error):
             raise StoreFullError(
                 "the volume of the index is full; nothing was changed: enlarge it or remove documents"
             ) from error
