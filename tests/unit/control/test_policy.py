@@ -223,6 +223,25 @@ async def test_the_oldest_policy_rules_and_the_other_says_so(rig: Rig) -> None:
     assert rig.conditions(RULES)["Ready"] == ("True", "InForce")
 
 
+@pytest.mark.parametrize("younger", ["aaa", "zzz"])
+async def test_the_same_policy_rules_after_every_restart_and_the_other_one_once_it_is_gone(
+    rig: Rig, younger: str
+) -> None:
+    other = Key(Kind.ROUTING_POLICY, "acme", younger)
+    rig.cluster.put(policy(younger, steps=STEPS, pins=[{"tenants": ["bank"], "release": "stable"}]))
+    rig.cluster.objects[other.ref]["metadata"]["creationTimestamp"] = "2027-01-01T00:00:00Z"
+    for _ in range(5):
+        rig.restart()
+        await settle(rig)
+        assert rig.conditions(other)["Conflicted"] == ("True", "OlderPolicyRules")
+        assert table(rig).pins == []
+
+    rig.cluster.remove(RULES.ref)
+    await settle(rig)
+    assert "Conflicted" not in rig.conditions(other)
+    assert [pin.tenants for pin in table(rig).pins] == [["bank"]]
+
+
 async def test_a_policy_deleted_in_mid_rollout_aborts_to_stable(rig: Rig) -> None:
     stable = rig.status(DESK)["servingRelease"]
     rig.cluster.put(pipeline(top_k=10))
