@@ -49,6 +49,13 @@ reboot() {
   again "$n" containerd
   poll 30 node_ctr "$n" version || die "containerd of node-$n does not answer"
   again "$n" kubelet
+  poll 60 kubelet_serves "$n" || die "the kubelet of node-$n does not stay; see $RUN/n$n/kubelet.log"
+}
+
+# A kubelet that comes before the rest of containerd ends; an init system would start it again.
+kubelet_serves() {
+  poll 2 node "$1" pidof kubelet || again "$1" kubelet
+  node "$1" curl -sf -m 1 http://127.0.0.1:10248/healthz
 }
 
 kill_container() { # NODE ID
