@@ -21,7 +21,7 @@ def derived_files(root: Path) -> Mapping[Path, str]:
     """Return what every derived file should hold."""
     from tidegate_api.crdgen import chart_files, crd_files
     from tidegate_cli.command_docs import command_document
-    from tidegate_cli.kubectl_rag import parser
+    from tidegate_cli.rag_grammar import parser
 
     files = {root / "crds" / name: text for name, text in crd_files().items()}
     files |= {root / "charts" / "tidegate" / "templates" / "crds" / name: text for name, text in chart_files().items()}

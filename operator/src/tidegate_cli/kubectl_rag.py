@@ -1,6 +1,6 @@
 """`kubectl rag`: what serves, what waits, what to do next; and the orders that change it.
 
-Exit codes: 0 ok, 1 refused or failed, 2 usage, 3 timed out. Orders are annotations on the
+Exit codes: 0 ok, 1 refused or failed, 2 usage (argparse's own), 3 timed out. Orders are annotations on the
 RoutingPolicy, or on the pipeline where it has none; spec is never written, it belongs to Git.
 """
 
@@ -9,9 +9,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -21,6 +20,7 @@ from tidegate_api.v1alpha1.retrievalpipeline import ReleaseStatus, RetrievalPipe
 from tidegate_api.v1alpha1.routingpolicy import RoutingPolicy
 from tidegate_cli.kubectl import Document, Kubectl, KubectlError
 from tidegate_cli.query import QueryError, Question, ask, render
+from tidegate_cli.rag_grammar import ORDERS, parser
 from tidegate_cli.rag_requests import Order, RequestTimeoutError, await_everywhere, await_outcome, write_request
 from tidegate_cli.rag_status import pipeline_status
 from tidegate_cli.rag_views import release_difference, releases_table, revisions_table
@@ -28,28 +28,22 @@ from tidegate_cli.rag_views import release_difference, releases_table, revisions
 if TYPE_CHECKING:
     from tidegate_cli import decision
 
-OK, FAILED, USAGE, TIMED_OUT = 0, 1, 2, 3
+OK, FAILED, TIMED_OUT = 0, 1, 3
 WATCH_SECONDS = 2.0
 SIDECAR_PORT = 8080
-ORDERS = {
-    "promote": "go on to the next step of the rollout",
-    "rollback": "serve the previous release again, and reject the present one",
-    "abort": "take the candidate back; the stable release serves everybody",
-    "retry": "let a rejected change try again",
-}
 
 
 class RefusedError(Exception):
     """What was asked for cannot be done; the text says why and what to do."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+def main(arguments: Sequence[str] | None = None, *, connect: Callable[[tuple[str, ...]], Kubectl] = Kubectl) -> int:
+    """Run one command and return its exit code. `connect` makes the way to the cluster from kubectl's options."""
     options = parser().parse_args(arguments)
     chosen = [f"--context={options.context}"] if options.context else []
     chosen += [f"--namespace={options.namespace}"] if options.namespace else []
     try:
-        return int(options.run(Kubectl(tuple(chosen)), options))
+        return COMMANDS[options.command](connect(tuple(chosen)), options)
     except RequestTimeoutError as error:
         print(error, file=sys.stderr)
         return TIMED_OUT
@@ -62,80 +56,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return FAILED
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the grammar of the command line; docs/kubectl.md is made from it."""
-    top = argparse.ArgumentParser(prog="kubectl rag", description="Releases of retrieval pipelines, from the outside.")
-    top.add_argument("--context", default="", help="kubeconfig context")
-    top.add_argument("-n", "--namespace", default="", help="namespace; the context's when absent")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    status = commands.add_parser("status", help="what serves, what waits, what to do next")
-    status.add_argument("name", nargs="?", default="", help="pipeline; all when absent")
-    status.add_argument("--watch", action="store_true", help="again every two seconds until interrupted")
-    status.add_argument("-o", "--output", choices=("text", "json"), default="text")
-    status.set_defaults(run=_status)
-
-    releases = commands.add_parser("releases", help="the releases of a pipeline, newest first")
-    releases.add_argument("name", help="pipeline")
-    releases.set_defaults(run=_releases)
-
-    revisions = commands.add_parser("revisions", help="the index revisions of a knowledge base, newest first")
-    revisions.add_argument("name", help="knowledge base")
-    revisions.set_defaults(run=_revisions)
-
-    difference = commands.add_parser("diff", help="what differs between two releases")
-    difference.add_argument("first", help="release, such as rel-0f3a9c1d2e")
-    difference.add_argument("second")
-    difference.add_argument("--pipeline", default="", help="needed when the namespace has several")
-    difference.set_defaults(run=_diff)
-
-    for verb, what in ORDERS.items():
-        order = commands.add_parser(verb, help=what)
-        order.add_argument("name", nargs="?", default="", help="pipeline; the only one of the namespace when absent")
-        order.add_argument("--reason", default="", help="why, for the history")
-        order.add_argument("--timeout", type=float, default=30.0, help="seconds to wait for the operator's answer")
-        if verb == "rollback":
-            order.add_argument("--to", default="", help="release; the previous one when absent")
-            order.add_argument("--wait", action="store_true", help="until every ready pod obeys it")
-        order.set_defaults(run=_order)
-
-    query = commands.add_parser("query", help="ask a pipeline")
-    query.add_argument("name", help="pipeline")
-    query.add_argument("query", help="the question")
-    _add_question_options(query, top_k=3)
-    query.set_defaults(run=_query)
-
-    explain = commands.add_parser("explain", help="why a release answers, and each leg's ranks and scores")
-    explain.add_argument("name", help="pipeline")
-    explain.add_argument("query", nargs="?", default="", help="the question; nothing is asked when absent")
-    _add_question_options(explain, top_k=10)
-    explain.add_argument("--request-id", default="", help="query_id of a past answer that had neither user nor session")
-    explain.add_argument(
-        "--header", action="append", default=[], type=_header, metavar="NAME=VALUE", help="a header that rules look at"
-    )
-    explain.add_argument(
-        "--table", type=Path, help="decide by the table in this file, an earlier one say; no cluster is asked then"
-    )
-    explain.set_defaults(run=_explain)
-    return top
-
-
-def _add_question_options(question: argparse.ArgumentParser, *, top_k: int) -> None:
-    question.add_argument("--key", default="", help="API key; TIDEGATE_KEY when absent")
-    for option in ("tenant", "user", "session"):
-        question.add_argument(f"--{option}", default="")
-    question.add_argument("--release", default="", help="force one, or `stable` or `candidate`; needs scope `force`")
-    question.add_argument("--top-k", type=int, default=top_k)
-    question.add_argument("-o", "--output", choices=("text", "json"), default="text")
-
-
-def _header(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not name or not separator:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, for example x-beta=1")
-    return name, value
 
 
 def _status(kubectl: Kubectl, options: argparse.Namespace) -> int:
@@ -307,6 +227,16 @@ def _name(item: Document) -> str:
     metadata = item.get("metadata")
     return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
+
+COMMANDS: Mapping[str, Callable[[Kubectl, argparse.Namespace], int]] = {
+    "status": _status,
+    "releases": _releases,
+    "revisions": _revisions,
+    "diff": _diff,
+    **dict.fromkeys(ORDERS, _order),
+    "query": _query,
+    "explain": _explain,
+}
 
 if __name__ == "__main__":
     sys.exit(main())
