@@ -11,16 +11,20 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from tidegate_api.v1alpha1.common import RequestOutcome
 from tidegate_api.v1alpha1.knowledgebase import KnowledgeBase
 from tidegate_api.v1alpha1.retrievalpipeline import ReleaseStatus, RetrievalPipeline
 from tidegate_api.v1alpha1.routingpolicy import RoutingPolicy
 from tidegate_cli.kubectl import Document, Kubectl, KubectlError
 from tidegate_cli.query import QueryError, Question, ask, render
+from tidegate_cli.rag_documents import releases_document, revisions_document, status_document
 from tidegate_cli.rag_grammar import ORDERS, parser
+from tidegate_cli.rag_output import Output, document_text, rendered
 from tidegate_cli.rag_requests import Order, RequestTimeoutError, await_everywhere, await_outcome, write_request
 from tidegate_cli.rag_status import pipeline_status
 from tidegate_cli.rag_views import release_difference, releases_table, revisions_table
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 OK, FAILED, TIMED_OUT = 0, 1, 3
 WATCH_SECONDS = 2.0
 SIDECAR_PORT = 8080
+PIPELINES = RetrievalPipeline.definition.plural
+DONE = "done"
 
 
 class RefusedError(Exception):
@@ -59,42 +65,50 @@ def main(arguments: Sequence[str] | None = None, *, connect: Callable[[tuple[str
 
 
 def _status(kubectl: Kubectl, options: argparse.Namespace) -> int:
+    output = Output(options.output)
     while True:
-        names = [options.name] if options.name else [_name(item) for item in kubectl.find("retrievalpipelines")]
-        if options.output == "json":
-            print(json.dumps([kubectl.get("retrievalpipelines", name).get("status") for name in names], indent=2))
-        else:
-            print(
-                "\n\n".join(_pipeline_status(kubectl, name) for name in names)
-                or "no RetrievalPipeline in this namespace"
-            )
+        items = [kubectl.get(PIPELINES, options.name)] if options.name else kubectl.find(PIPELINES)
+        print(_status_text(kubectl, [RetrievalPipeline.model_validate(item) for item in items], output))
         if not options.watch:
             return OK
         time.sleep(WATCH_SECONDS)
-        print()
+        print(output.separator)
 
 
-def _pipeline_status(kubectl: Kubectl, name: str) -> str:
-    pipeline = RetrievalPipeline.model_validate(kubectl.get("retrievalpipelines", name))
+def _status_text(kubectl: Kubectl, pipelines: Sequence[RetrievalPipeline], output: Output) -> str:
+    ruled = [(pipeline, _policy(kubectl, pipeline.metadata.name)) for pipeline in pipelines]
+
+    def text(pipeline: RetrievalPipeline, policy: RoutingPolicy | None) -> str:
+        told = pipeline_status(pipeline, policy, _knowledge_bases(kubectl, pipeline))
+        has_table = output is Output.WIDE and pipeline.status.releases
+        return f"{told}\n\n{releases_table(pipeline, wide=True)}" if has_table else told
+
+    return rendered(
+        output,
+        [status_document(*each) for each in ruled],
+        lambda: "\n\n".join(text(*each) for each in ruled) or "no RetrievalPipeline in this namespace",
+    )
+
+
+def _knowledge_bases(kubectl: Kubectl, pipeline: RetrievalPipeline) -> list[KnowledgeBase]:
     wanted = {reference.name for reference in pipeline.spec.knowledge_bases}
-    bases = [KnowledgeBase.model_validate(item) for item in kubectl.find("knowledgebases") if _name(item) in wanted]
-    return pipeline_status(pipeline, _policy(kubectl, name), bases)
+    return [KnowledgeBase.model_validate(item) for item in kubectl.find("knowledgebases") if _name(item) in wanted]
 
 
 def _releases(kubectl: Kubectl, options: argparse.Namespace) -> int:
-    print(releases_table(RetrievalPipeline.model_validate(kubectl.get("retrievalpipelines", options.name))))
+    pipeline, output = _pipeline(kubectl, options.name), Output(options.output)
+    print(rendered(output, releases_document(pipeline), lambda: releases_table(pipeline, wide=output is Output.WIDE)))
     return OK
 
 
 def _revisions(kubectl: Kubectl, options: argparse.Namespace) -> int:
-    print(revisions_table(KnowledgeBase.model_validate(kubectl.get("knowledgebases", options.name))))
+    base, output = KnowledgeBase.model_validate(kubectl.get("knowledgebases", options.name)), Output(options.output)
+    print(rendered(output, revisions_document(base), lambda: revisions_table(base, wide=output is Output.WIDE)))
     return OK
 
 
 def _diff(kubectl: Kubectl, options: argparse.Namespace) -> int:
-    pipeline = RetrievalPipeline.model_validate(
-        kubectl.get("retrievalpipelines", _only_pipeline(kubectl, options.pipeline))
-    )
+    pipeline = _pipeline(kubectl, _only_pipeline(kubectl, options.pipeline))
     print(release_difference(_release(pipeline, options.first), _release(pipeline, options.second)))
     return OK
 
@@ -106,24 +120,37 @@ def _order(kubectl: Kubectl, options: argparse.Namespace) -> int:
         return _policy(kubectl, name) or pipeline()
 
     def pipeline() -> RetrievalPipeline:
-        return RetrievalPipeline.model_validate(kubectl.get("retrievalpipelines", name))
+        return _pipeline(kubectl, name)
 
     order = Order(options.command, to=getattr(options, "to", ""), reason=options.reason)
     table = pipeline().status.routing.version
     identity = write_request(kubectl, target(), order)
     outcome = await_outcome(target, identity, seconds=options.timeout)
-    print(f"{outcome.verb}: {outcome.result}; {outcome.message}")
-    if outcome.result != "done":
-        return FAILED
-    if getattr(options, "wait", False):
-        print(await_everywhere(pipeline, beyond=table, seconds=options.timeout))
-    return OK
+    waits = outcome.result == DONE and getattr(options, "wait", False)
+    everywhere = partial(await_everywhere, pipeline, beyond=table, seconds=options.timeout) if waits else None
+    _tell_outcome(outcome, everywhere, Output(options.output))
+    return OK if outcome.result == DONE else FAILED
+
+
+def _tell_outcome(outcome: RequestOutcome, everywhere: Callable[[], str] | None, output: Output) -> None:
+    """Print what became of an order and, once `everywhere` returns, that every pod obeys it."""
+    if output is Output.TEXT:
+        print(f"{outcome.verb}: {outcome.result}; {outcome.message}")
+        if everywhere is not None:
+            print(everywhere())
+        return
+    document = outcome.to_document()
+    try:
+        if everywhere is not None:
+            document["everywhere"] = everywhere()
+    finally:  # also when time is up: the order itself has been carried out
+        print(document_text(document, output))
 
 
 def _query(kubectl: Kubectl, options: argparse.Namespace) -> int:
     with kubectl.forwarded(options.name, SIDECAR_PORT) as port:
         answer = ask(_question(options, port))
-    print(json.dumps(answer, indent=2, ensure_ascii=False) if options.output == "json" else render(answer))
+    print(rendered(Output(options.output), answer, lambda: render(answer)))
     return OK
 
 
@@ -141,12 +168,12 @@ def _explain(kubectl: Kubectl, options: argparse.Namespace) -> int:
         replayed = decision.replay(table, _request(options, answer))
     except decision.TableError as error:
         raise RefusedError(str(error)) from error
-    if options.output == "json":
-        print(json.dumps(explain.document(replayed, answer), indent=2, ensure_ascii=False))
-    else:
-        print(explain.decision_text(replayed, answer))
-        if answer is not None:
-            print(f"\n{explain.legs_text(answer)}")
+
+    def text() -> str:
+        told = explain.decision_text(replayed, answer)
+        return told if answer is None else f"{told}\n\n{explain.legs_text(answer)}"
+
+    print(rendered(Output(options.output), explain.document(replayed, answer), text))
     return FAILED if replayed.refusal else OK
 
 
@@ -197,6 +224,10 @@ def _request(options: argparse.Namespace, answer: Document | None) -> "decision.
     )
 
 
+def _pipeline(kubectl: Kubectl, name: str) -> RetrievalPipeline:
+    return RetrievalPipeline.model_validate(kubectl.get(PIPELINES, name))
+
+
 def _policy(kubectl: Kubectl, pipeline: str) -> RoutingPolicy | None:
     """Return the policy that rules the pipeline: the oldest, ties by name."""
     policies = [RoutingPolicy.model_validate(item) for item in kubectl.find("routingpolicies")]
@@ -209,7 +240,7 @@ def _policy(kubectl: Kubectl, pipeline: str) -> RoutingPolicy | None:
 def _only_pipeline(kubectl: Kubectl, name: str) -> str:
     if name:
         return name
-    names = [_name(item) for item in kubectl.find("retrievalpipelines")]
+    names = [_name(item) for item in kubectl.find(PIPELINES)]
     if len(names) != 1:
         raise RefusedError(f"name a pipeline: this namespace has {', '.join(names) or 'none'}")
     return names[0]

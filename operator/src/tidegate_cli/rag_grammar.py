@@ -8,6 +8,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from tidegate_cli.rag_output import TABLE_OUTPUTS, TEXT_OUTPUTS, Output
+
 if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -35,18 +37,21 @@ def _add_views(commands: "Commands") -> None:
     status = commands.add_parser("status", help="what serves, what waits, what to do next")
     status.add_argument("name", nargs="?", default="", help="pipeline; all when absent")
     status.add_argument("--watch", action="store_true", help="again every two seconds until interrupted")
-    status.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    _add_output(status, TABLE_OUTPUTS)
 
     releases = commands.add_parser("releases", help="the releases of a pipeline, newest first")
     releases.add_argument("name", help="pipeline")
+    _add_output(releases, TABLE_OUTPUTS)
 
     revisions = commands.add_parser("revisions", help="the index revisions of a knowledge base, newest first")
     revisions.add_argument("name", help="knowledge base")
+    _add_output(revisions, TABLE_OUTPUTS)
 
     difference = commands.add_parser("diff", help="what differs between two releases")
     difference.add_argument("first", help="release, such as rel-0f3a9c1d2e")
     difference.add_argument("second")
     difference.add_argument("--pipeline", default="", help="needed when the namespace has several")
+    _add_output(difference, TEXT_OUTPUTS)
 
 
 def _add_orders(commands: "Commands") -> None:
@@ -58,6 +63,7 @@ def _add_orders(commands: "Commands") -> None:
         if verb == "rollback":
             order.add_argument("--to", default="", help="release; the previous one when absent")
             order.add_argument("--wait", action="store_true", help="until every ready pod obeys it")
+        _add_output(order, TEXT_OUTPUTS)
 
 
 def _add_questions(commands: "Commands") -> None:
@@ -85,7 +91,11 @@ def _add_question_options(question: argparse.ArgumentParser, *, top_k: int) -> N
         question.add_argument(f"--{option}", default="")
     question.add_argument("--release", default="", help="force one, or `stable` or `candidate`; needs scope `force`")
     question.add_argument("--top-k", type=int, default=top_k)
-    question.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    _add_output(question, TEXT_OUTPUTS)
+
+
+def _add_output(command: argparse.ArgumentParser, outputs: tuple[str, ...]) -> None:
+    command.add_argument("-o", "--output", choices=outputs, default=Output.TEXT.value, help="form of the answer")
 
 
 def _header(text: str) -> tuple[str, str]:

@@ -163,3 +163,44 @@ def test_differences_between_releases_name_what_changed_only() -> None:
 
 def test_tables_line_up_and_show_a_dash_for_nothing() -> None:
     assert table(("NAME", "X"), [("long-name", ""), ("a", "b")]) == "NAME        X\nlong-name   -\na           b"
+
+
+def test_wide_releases_tell_both_versions_and_when_they_were_made_and_served() -> None:
+    made = {
+        **release("rel-1", "docs-1"),
+        "versions": {"runtime": "1.2", "sidecar": "1.3"},
+        "createdAt": "2026-11-28T10:00:00Z",
+        "servedFrom": AT,
+    }
+    ordinary, wide = (releases_table(pipeline(releases=[made]), wide=wide).splitlines() for wide in (False, True))
+    assert ordinary[1].split() == ["rel-1", "Warm", "p1", "docs-1", AT, "1.2"]
+    assert wide[1].split() == ["rel-1", "Warm", "p1", "docs-1", AT, "-", "2026-11-28T10:00:00Z", "1.2", "1.3"]
+    assert wide[0].split("   ")[-1].strip() == "SIDECAR"
+
+
+def test_wide_revisions_add_what_else_the_status_knows() -> None:
+    revision = {
+        "name": "docs-1",
+        "phase": "Retiring",
+        "sizeBytes": 100,
+        "loadBytes": 40,
+        "language": "en",
+        "truncatedChunks": 3,
+        "references": 12,
+        "createdAt": "2026-11-28T10:00:00Z",
+        "readyAt": AT,
+        "retiringSince": "2026-11-30T10:00:00Z",
+    }
+    base = KnowledgeBase.model_validate(
+        {
+            "metadata": {"name": "docs"},
+            "spec": {"sources": [{"name": "a", "from": {"configMap": {"name": "a"}}}]},
+            "status": {"revisions": [revision]},
+        }
+    )
+    ordinary, wide = (revisions_table(base, wide=wide).splitlines()[1].split() for wide in (False, True))
+    assert wide[: len(ordinary)] == ordinary
+    assert wide[len(ordinary) :] == [
+        *("12", "en", "100", "40", "3"),
+        *("2026-11-28T10:00:00Z", AT, "2026-11-30T10:00:00Z"),
+    ]
