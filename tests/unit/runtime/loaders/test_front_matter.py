@@ -18,6 +18,8 @@ def fields(yaml: str) -> dict[str, object]:
         ("key: plain words", "plain words"),
         ("key: 2024", 2024),
         ("key: -1.5", -1.5),
+        ("key: 1e999", "1e999"),
+        pytest.param(f"key: -{'9' * 5000}", f"-{'9' * 5000}", id="more digits than a number may have"),
         ("key: 2024-05-01", "2024-05-01"),
         ("key: true", True),
         ('key: "true"', "true"),

@@ -5,6 +5,7 @@ over, key and all. The block never becomes part of the text. `tenants` and `grou
 read, so there nothing is passed over: a form that cannot be read makes the document a failure.
 """
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ _BLOCK = re.compile(r"---[ \t]*\r?\n(?P<body>.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\
 _KEY = re.compile(r"(?P<key>[A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(?P<value>.*))?$")
 _ITEM = re.compile(r"[ \t]*-[ \t]+(?P<value>.*)$")
 _NUMBER = re.compile(r"[-+]?(?:\d+|\d*\.\d+|\d+\.\d*)(?:[eE][-+]?\d+)?$")
+_DIGITS_MAX = 4300  # what Python turns into an integer, and JSON readers too
 _COMMENT = re.compile(r"[ \t]+#.*$")
 _BEYOND_PLAIN = tuple("&*!|>{%@`?,]}")
 _WORDS: dict[str, bool | None] = {
@@ -129,8 +131,16 @@ def _scalar(text: str) -> Scalar | None:
     if plain.startswith(_BEYOND_PLAIN) or ": " in plain or plain.endswith(":"):
         raise _BeyondSimpleError
     if _NUMBER.match(plain):
-        return int(plain) if plain.lstrip("+-").isdecimal() else float(plain)
+        return _number(plain)
     return plain
+
+
+def _number(text: str) -> Scalar:
+    """Return the number; one that is too large to be held stays a text, for the schema to judge."""
+    if text.lstrip("+-").isdecimal():
+        return int(text) if len(text) <= _DIGITS_MAX else text
+    number = float(text)
+    return number if math.isfinite(number) else text
 
 
 def _names(key: str, value: Value | None) -> tuple[str, ...] | None:
