@@ -4,12 +4,10 @@ The graph of a pipeline has a module of its own. What depends on other objects (
 KnowledgeBase, a claim) is judged where they are read.
 """
 
-import math
 from collections.abc import Collection, Iterator
-from datetime import datetime
 
 from tidegate_api.builtins import UnknownModelError, resolve_embedder
-from tidegate_api.shape import MetadataType
+from tidegate_api.metadata import misfit
 from tidegate_api.v1alpha1.common import quantity_value
 from tidegate_api.v1alpha1.knowledgebase import KnowledgeBaseSpec
 from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipelineSpec
@@ -79,26 +77,8 @@ def _constant_violations(spec: KnowledgeBaseSpec) -> Iterator[Violation]:
     for source in spec.sources:
         for key, value in source.metadata.items():
             declared = spec.metadata_schema.get(key)
-            if declared is not None and not _fits(value, declared):
-                yield Violation(
-                    f"spec.sources[{source.name}].metadata[{key}]",
-                    f"{shown(value)} is no {declared}, which metadataSchema says of {key}: correct the value or the schema",
-                )
-
-
-def _fits(value: int | str, declared: MetadataType) -> bool:
-    try:
-        match declared:
-            case "keyword":
-                return True
-            case "bool":
-                return str(value).lower() in ("true", "false")
-            case "number":
-                return math.isfinite(float(value))
-            case "date":
-                return isinstance(value, str) and bool(datetime.fromisoformat(value))
-    except ValueError:
-        return False
+            if declared is not None and (reason := misfit(value, key=key, declared=declared)):
+                yield Violation(f"spec.sources[{source.name}].metadata[{key}]", reason)
 
 
 def _pinned_twice(spec: RoutingPolicySpec) -> Iterator[Violation]:

@@ -11,11 +11,12 @@ from typing import Literal, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate_api.metadata import StoredValue
 from tidegate_api.shape import MetadataType
 from tidegate_api.wire import Comparison, Compound, Filter, Membership
 from tidegate_runtime.errors import InvalidFilterError
 from tidegate_runtime.ports import SourceRules
-from tidegate_runtime.stores.embedded.metadata import StoredValue, filter_value, stored_values
+from tidegate_runtime.stores.embedded.metadata import filter_value, stored_values
 from tidegate_runtime.stores.embedded.segment import Segment
 
 MAX_DEPTH = 8
