@@ -56,14 +56,16 @@ class Edits:
         self._chance = chance
         self._docs = indexer.folder / "docs"
         self._lines: dict[str, str] = {}
+        self._misfits: set[str] = set()
         self._tenants: list[str] = ["*"]
         self._sizes = [40]
         self._number = 10_000
 
     def some(self) -> None:
         """Make some edits."""
+        kinds = [self._add, self._change, self._change, self._delete, self._rename, self._line, self._misfit]
         for _ in range(self._chance.randint(1, 12)):
-            self._chance.choice([self._add, self._change, self._change, self._delete, self._rename, self._line])()
+            self._chance.choice(kinds)()
         if self._chance.random() < 0.3:
             self._chance.choice([self._rules, self._revisions])()
         self._write_lines()
@@ -73,8 +75,7 @@ class Edits:
         return sorted(self._docs.rglob("*.md"))
 
     def _add(self) -> None:
-        self._number += 1
-        (self._docs / f"{self._number}.md").write_text(text_of(self._chance))
+        (self._docs / f"{self._next()}.md").write_text(text_of(self._chance))
 
     def _change(self) -> None:
         self._chance.choice(self._files()).write_text(text_of(self._chance, words=self._chance.choice([5, 60, 300])))
@@ -84,10 +85,9 @@ class Edits:
             self._chance.choice(files).unlink()
 
     def _rename(self) -> None:
-        self._number += 1
         folder = self._docs / self._chance.choice(["", "sub", "sub/deeper"])
         folder.mkdir(parents=True, exist_ok=True)
-        self._chance.choice(self._files()).rename(folder / f"{self._number}.md")
+        self._chance.choice(self._files()).rename(folder / f"{self._next()}.md")
 
     def _line(self) -> None:
         name = f"line-{self._chance.randint(0, 30)}"
@@ -100,6 +100,24 @@ class Edits:
         if self._chance.random() < 0.3:
             line["groups"] = ["staff"]
         self._lines[name] = json.dumps(line)
+
+    def _misfit(self) -> None:
+        """Add a document whose metadata does not fit the schema, or correct one: never back, so none has a past."""
+        fits = bool(self._misfits) and self._chance.random() < 0.5
+        name = self._misfits.pop() if fits else f"misfit-{self._next()}"
+        if not fits:
+            self._misfits.add(name)
+        metadata = {"year": 2020 if fits else "next"}
+        self._lines[name] = json.dumps({"id": name, "text": text_of(self._chance), "metadata": metadata})
+
+    @property
+    def misfits(self) -> int:
+        """Return how many documents do not fit the schema now."""
+        return len(self._misfits)
+
+    def _next(self) -> int:
+        self._number += 1
+        return self._number
 
     def _write_lines(self) -> None:
         order = list(self._lines.values())
@@ -144,7 +162,7 @@ def test_random_edits_with_kills_end_equal_to_a_fresh_build(indexer: Indexer) ->
 
     state = indexer.settle()
 
-    assert (state.sync.failed, state.message) == (0, "")
+    assert (state.sync.failed, state.message) == (edits.misfits, ""), f"seed {seed}"
     assert {path.parent.name for path in indexer.root.glob("*/manifest.json")} == {
         r.name for r in indexer.config.revisions
     }

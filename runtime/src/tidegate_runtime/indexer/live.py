@@ -1,5 +1,6 @@
 """One revision that should exist: its writer, what it lacks, and what is told of it."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -69,12 +70,24 @@ class LiveRevision:
         """Return what need not be tried again."""
         return {key: refusal.content_hash for key, refusal in self.refused.items()}
 
-    def failures(self) -> list[DocumentFailure]:
-        """Return the documents that were refused, with reasons."""
+    def failures(self, *, others: Iterable["LiveRevision"]) -> list[DocumentFailure]:
+        """Return the documents that were refused, with reasons.
+
+        One that a newer revision of `others` serves as it stands fails no more: the shape was corrected, and this
+        revision, which keeps its own, goes with what still refers to it.
+        """
+        if not self.refused:
+            return []
+        newer = [other.serves() for other in others if other.created_at > self.created_at]
         return [
             DocumentFailure(document=f"{key.source}/{key.document_id}", reason=refusal.reason)
             for key, refusal in self.refused.items()
+            if not any(serves.get(key) == refusal.content_hash for serves in newer)
         ]
+
+    def serves(self) -> Mapping[DocumentKey, str]:
+        """Return the content hash of every document that queries find here; none before it is ready."""
+        return {} if self.writer is None or self.phase != "Ready" else self.writer.documents()
 
     def state(self) -> RevisionState:
         """Return what is told of the revision."""

@@ -4,7 +4,7 @@ Sentences here hold no numbers that change from look to look, so that a reader m
 census waits until every source can be read: a part of the documents must not decide the language.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from tidegate_api.config import Census, DocumentFailure, IndexerConfig, IndexerState, SyncState
 from tidegate_runtime.indexer.census import decide_language
@@ -33,7 +33,7 @@ class Report:
         """Note what stops all work; empty = nothing does."""
         self._obstacle, self._obstacle_reason = message, reason
 
-    def saw(self, view: SourcesView, *, unreadable: Mapping[str, str], revisions: Iterable[LiveRevision]) -> None:
+    def saw(self, view: SourcesView, *, unreadable: Mapping[str, str], revisions: Sequence[LiveRevision]) -> None:
         """Note what the sources hold and which documents fail."""
         self._sources = source_messages(view, unreadable)
         failures = all_failures(view, revisions)
@@ -89,7 +89,7 @@ def source_messages(view: SourcesView, unreadable: Mapping[str, str]) -> list[st
     return messages
 
 
-def all_failures(view: SourcesView, revisions: Iterable[LiveRevision]) -> list[DocumentFailure]:
+def all_failures(view: SourcesView, revisions: Sequence[LiveRevision]) -> list[DocumentFailure]:
     """Return every document that is not indexed as it stands in its source, once, in a fixed order."""
     failures: dict[str, DocumentFailure] = {}
     for name, snapshot in view.snapshots.items():
@@ -97,6 +97,6 @@ def all_failures(view: SourcesView, revisions: Iterable[LiveRevision]) -> list[D
             named = failure.model_copy(update={"document": f"{name}/{failure.document}"})
             failures.setdefault(named.document, named)
     for revision in revisions:
-        for failure in revision.failures():
+        for failure in revision.failures(others=revisions):
             failures.setdefault(failure.document, failure)
     return [failures[document] for document in sorted(failures)]

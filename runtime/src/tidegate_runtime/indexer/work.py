@@ -1,8 +1,9 @@
 """Turns documents that must be stored into records: load, cut, embed, in batches of bounded size.
 
 A batch is what a kill may cost and what an order to stop has to wait for. A document is never split
-over two of them, since it is replaced whole. One whose text the encoder can make nothing of is
-refused by name; it takes no other document with it.
+over two of them, since it is replaced whole. One whose metadata does not fit the schema (an index
+that took it would hide it from filters) or whose text the encoder can make nothing of is refused by
+name; it takes no other document with it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tidegate_api.metadata import metadata_misfit
 from tidegate_api.shape import EmbedderFingerprint, RevisionShape
 from tidegate_runtime.indexer.changes import FileWork
 from tidegate_runtime.indexer.chunkers import Chunk, chunk, is_truncated, passage_text
@@ -25,15 +27,16 @@ OpenEmbedder = Callable[[EmbedderFingerprint], Embedder]
 
 @dataclass(frozen=True, slots=True)
 class CutDocument:
-    """A document and its chunks, not embedded yet."""
+    """A document and its chunks, not embedded yet. One that is refused, for the reason given, is not cut."""
 
     document: SourceDocument
     chunks: tuple[Chunk, ...]
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What became of a batch: records to store, and documents that cannot be embedded."""
+    """What became of a batch: records to store, and documents that are refused."""
 
     records: list[DocumentRecord]
     refused: dict[DocumentKey, Refusal]
@@ -64,6 +67,13 @@ class Workshop:
 
     def records(self, batch: Sequence[CutDocument]) -> Made:
         """Embed a batch."""
+        refused = [cut for cut in batch if cut.refused]
+        made = Made([], {cut.document.key: Refusal(cut.document.content_hash, cut.refused) for cut in refused})
+        if len(refused) < len(batch):
+            self._embed([cut for cut in batch if not cut.refused], made)
+        return made
+
+    def _embed(self, batch: Sequence[CutDocument], made: Made) -> None:
         embedder = self.embedder()
         passages = [
             passage_text(cut.document.title, piece.heading, piece.content, tokenizer=embedder.tokenizer)
@@ -72,7 +82,6 @@ class Workshop:
         ]
         vectors = embedder.embed_passages(passages) if passages else np.zeros((0, 1), dtype=np.float32)
         usable = np.logical_and(np.isfinite(vectors).all(axis=1), vectors.any(axis=1))
-        made = Made([], {})
         first = 0
         for cut in batch:
             rows = slice(first, first + len(cut.chunks))
@@ -83,7 +92,6 @@ class Workshop:
                 number = int(np.argmin(usable[rows]))
                 reason = f"the encoder gave no usable vector for chunk {number}; look at its text, or leave it out"
                 made.refused[cut.document.key] = Refusal(cut.document.content_hash, reason)
-        return made
 
     def embedder(self) -> Embedder:
         """Return the revision's encoder.
@@ -100,6 +108,8 @@ class Workshop:
                     yield document
 
     def _cut(self, document: SourceDocument) -> CutDocument:
+        if reason := metadata_misfit(document.metadata, schema=self._shape.metadata_schema):
+            return CutDocument(document, (), refused=reason)
         shape = self._shape.chunking_of(document.source)
         return CutDocument(document, tuple(chunk(document, shape, self.embedder().tokenizer)))
 

@@ -186,6 +186,13 @@ def test_metadata_that_json_cannot_say_is_refused(writer: EmbeddedWriter, value:
         writer.commit(upserts=[document])
 
 
+def test_metadata_that_does_not_fit_the_schema_is_refused(writer: EmbeddedWriter) -> None:
+    document = make_document("a.md", ["x"], metadata={"year": [2026, "next"], "note": "next"})
+    with pytest.raises(UnreadableDocumentError, match=r"'a\.md'.*: metadata\.year: \"next\" is no number"):
+        writer.commit(upserts=[document])
+    assert writer.documents() == {}
+
+
 def test_rules_change_at_once_and_touch_no_segment(writer: EmbeddedWriter, tmp_path: Path) -> None:
     writer.commit(upserts=[make_document("a", ["leave"])])
     segments = sorted(tmp_path.glob("*.segment"))

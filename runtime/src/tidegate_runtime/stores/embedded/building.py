@@ -1,21 +1,22 @@
 """From document records to the arrays of a new segment.
 
 Every record is checked before anything is written: a vector that is not finite, zero or of another
-dimension is refused with the document's name. The digest of a record covers all that is stored of
+dimension, or metadata that does not fit the schema, is refused with the document's name. The digest of a record covers all that is stored of
 it, so an upsert that changes nothing is recognised without comparing content.
 """
 
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate_api.shape import RevisionShape
+from tidegate_api.metadata import metadata_misfit
+from tidegate_api.shape import MetadataType, RevisionShape
 from tidegate_runtime.errors import UnreadableDocumentError, UnusableVectorError
 from tidegate_runtime.ports import ChunkRecord, DocumentRecord
 from tidegate_runtime.stores.embedded.analyzer import terms_of
@@ -44,12 +45,13 @@ def prepare(record: DocumentRecord, *, shape: RevisionShape) -> PreparedDocument
 
     Raises:
         UnusableVectorError: a vector is zero, not finite or of another dimension.
-        UnreadableDocumentError: two chunks have one ordinal, or a metadata number is not finite.
+        UnreadableDocumentError: two chunks have one ordinal, a metadata number is not finite, or a value does not
+            fit what metadataSchema says of its key.
     """
     chunks = tuple(sorted(record.chunks, key=lambda chunk: chunk.ordinal))
     if len({chunk.ordinal for chunk in chunks}) < len(chunks):
         raise UnreadableDocumentError(f"{_name(record)}: two chunks have the same ordinal; number them 0, 1, 2, …")
-    _check_metadata(record)
+    _check_metadata(record, schema=shape.metadata_schema)
     has_vector = np.array([chunk.vector is not None for chunk in chunks], dtype=np.bool_)
     vectors = np.zeros((len(chunks), shape.embedder.dimension), dtype=np.int8)
     if has_vector.any():
@@ -61,11 +63,13 @@ def _name(record: DocumentRecord) -> str:
     return f"document {record.key.document_id!r} of source {record.key.source!r}"
 
 
-def _check_metadata(record: DocumentRecord) -> None:
+def _check_metadata(record: DocumentRecord, *, schema: Mapping[str, MetadataType]) -> None:
     for field, value in record.metadata.items():
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, float) and not math.isfinite(item):
                 raise UnreadableDocumentError(f"{_name(record)}: metadata {field!r} is {item}; give a finite number")
+    if reason := metadata_misfit(record.metadata, schema=schema):
+        raise UnreadableDocumentError(f"{_name(record)}: {reason}")
 
 
 def _checked_vectors(
