@@ -186,7 +186,9 @@ def test_a_state_folder_that_is_not_ours_is_refused_and_left_alone(
     ("arguments", "message"),
     [
         (("local",), "the following arguments are required: -f/--filename"),
-        (("local", "-f", "x", "--listen", "8080"), "'8080' is not HOST:PORT, for example 127.0.0.1:8080"),
+        (("local", "-f", "x", "--listen", "8080"), "'8080' is not HOST:PORT, such as 127.0.0.1:8080"),
+        (("local", "-f", "x", "--listen", ":8080"), "':8080' leaves out the host or the port, say both"),
+        (("local", "-f", "x", "--listen", "127.0.0.1:0"), "'127.0.0.1:0' leaves out the host or the port, say both"),
         (("local", "-f", "x", "--listen", "127.0.0.1:99999"), "'127.0.0.1:99999' is not HOST:PORT"),
         (("local", "-f", "x", "--volume", "docs"), "'docs' is not CLAIM=PATH, for example docs=./documents"),
         (("query",), "the following arguments are required: query"),

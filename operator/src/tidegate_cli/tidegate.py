@@ -9,6 +9,8 @@ import json
 import sys
 from pathlib import Path
 
+from tidegate_api.arguments import Address, address
+
 OK, FAILED, INTERRUPTED = 0, 1, 130
 
 
@@ -43,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="CLAIM=PATH",
         help="folder that stands for a claim",
     )
-    local.add_argument("--listen", default="127.0.0.1:8080", type=_address, metavar="HOST:PORT")
+    local.add_argument("--listen", default="127.0.0.1:8080", type=_shown_address, metavar="HOST:PORT")
     local.add_argument(
         "--state", type=Path, default=Path(".tidegate"), metavar="DIR", help="indexes and decisions, kept between runs"
     )
@@ -72,11 +74,15 @@ def _local(options: argparse.Namespace) -> int:
 
     from tidegate_cli.local import LocalOptions, run_local
 
-    host, port = options.listen
+    listen: Address = options.listen
     return asyncio.run(
         run_local(
             LocalOptions(
-                files=tuple(options.files), claims=dict(options.volume), host=host, port=port, state=options.state
+                files=tuple(options.files),
+                claims=dict(options.volume),
+                host=listen.host,
+                port=listen.port,
+                state=options.state,
             )
         )
     )
@@ -109,11 +115,12 @@ def _volume(text: str) -> tuple[str, Path]:
     return claim, Path(path)
 
 
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT, for example 127.0.0.1:8080")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+def _shown_address(text: str) -> Address:
+    """Parse an address that is shown as a URL and counted up from: both halves must be said."""
+    found = address(text)
+    if not found.host or not found.port:
+        raise argparse.ArgumentTypeError(f"{text!r} leaves out the host or the port, say both, such as 127.0.0.1:8080")
+    return found
 
 
 if __name__ == "__main__":
