@@ -27,7 +27,7 @@ from tidegate_cli.rag_grammar import ORDERS, parser
 from tidegate_cli.rag_output import Output, document_text, rendered
 from tidegate_cli.rag_requests import Order, RequestTimeoutError, await_everywhere, await_outcome, write_request
 from tidegate_cli.rag_status import pipeline_status
-from tidegate_cli.rag_views import release_difference, releases_table, revisions_table
+from tidegate_cli.rag_views import releases_table, revisions_table
 
 if TYPE_CHECKING:
     from tidegate_cli import decision
@@ -108,8 +108,14 @@ def _revisions(kubectl: Kubectl, options: argparse.Namespace) -> int:
 
 
 def _diff(kubectl: Kubectl, options: argparse.Namespace) -> int:
+    from tidegate_cli.rag_diff import difference, difference_document, difference_text
+    from tidegate_cli.rag_frozen import read_frozen
+
     pipeline = _pipeline(kubectl, _only_pipeline(kubectl, options.pipeline))
-    print(release_difference(_release(pipeline, options.first), _release(pipeline, options.second)))
+    first, second = _release(pipeline, options.first), _release(pipeline, options.second)
+    read = partial(read_frozen, kubectl, pipeline=pipeline.metadata.name)
+    found = difference(first, second, frozen=(read(release=first.name), read(release=second.name)))
+    print(rendered(Output(options.output), difference_document(found), lambda: difference_text(found)))
     return OK
 
 

@@ -1,4 +1,4 @@
-"""The tables of `kubectl rag`: releases, revisions, differences. Pure: typed objects in, text out."""
+"""The tables of `kubectl rag`: releases and revisions. Pure: typed objects in, text out."""
 
 from collections.abc import Iterable, Sequence
 
@@ -57,22 +57,3 @@ def releases_table(pipeline: RetrievalPipeline, *, wide: bool = False) -> str:
     header = ("RELEASE", "PHASE", "PIPELINE REVISION", "INDEXES")
     more = ("SERVED FROM", "SERVED UNTIL", "CREATED", "RUNTIME", "SIDECAR") if wide else ("SERVED", "VERSION")
     return table((*header, *more), [row(release) for release in pipeline.status.releases])
-
-
-def release_difference(first: ReleaseStatus, second: ReleaseStatus) -> str:
-    """Return what differs between two releases, one line each; equal parts are left out."""
-    lines = []
-    if first.pipeline_revision != second.pipeline_revision:
-        lines.append(f"pipeline revision: {first.pipeline_revision} -> {second.pipeline_revision}")
-    before = {index.knowledge_base: index.revision for index in first.index_revisions}
-    after = {index.knowledge_base: index.revision for index in second.index_revisions}
-    lines.extend(
-        f"index of {base}: {before.get(base, NONE)} -> {after.get(base, NONE)}"
-        for base in sorted(before.keys() | after.keys())
-        if before.get(base) != after.get(base)
-    )
-    for plane in ("runtime", "sidecar"):
-        old, new = getattr(first.versions, plane), getattr(second.versions, plane)
-        if old != new:
-            lines.append(f"{plane} version: {old or NONE} -> {new or NONE}")
-    return "\n".join(lines) or "no difference"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.unit.cli.test_explain import ANSWER
+from tests.unit.cli.test_rag_diff import changed, frozen
 from tests.unit.cli.test_rag_views import AT, release
 
 from tidegate_cli import kubectl_rag, rag_requests
@@ -222,6 +223,33 @@ def test_an_outcome_is_told_although_the_pods_take_too_long(told: Told) -> None:
     assert document["result"] == "done"
     assert "everywhere" not in document
     assert "still waits for a new table" in told.error
+
+
+def test_a_difference_is_read_from_what_the_releases_froze(told: Told) -> None:
+    first, second = frozen(), frozen(*changed("dense", topK=20))
+    names = [each.release.name for each in (first, second)]
+    releases = [release(each.release.name, "docs-1", each.release.pipeline.revision()) for each in (first, second)]
+    at = cluster(pipeline(releases=releases))
+    for each in (first, second):
+        at.objects["controllerrevisions", f"docs-{each.release.name}"] = {"data": each.to_document()}
+    assert told(at, "diff", *names).splitlines()[1:] == ["nodes[dense].topK: 50 -> 20"]
+    document = told.document(at, "diff", *names)
+    assert document["changes"][1] == {"path": "nodes[dense].topK", "before": 50, "after": 20}
+    assert document["unread"] == []
+
+
+def test_a_release_that_is_gone_is_compared_by_its_status(told: Told) -> None:
+    at = cluster(pipeline(releases=[release("rel-1", "docs-1"), release("rel-2", "docs-2")]))
+    gone = 'Error from server (NotFound): controllerrevisions.apps "docs-rel-{}" not found'
+    assert told(at, "diff", "rel-1", "rel-2").splitlines() == [
+        "indexes[docs]: docs-1 -> docs-2",
+        f"nodes, settings and images are not compared: {gone.format(1)}; {gone.format(2)}",
+    ]
+    document = told.document(at, "diff", "rel-1", "rel-2")
+    assert [change["path"] for change in document["changes"]] == ["indexes[docs]"]
+    assert document["unread"] == [gone.format(1), gone.format(2)]
+    told(at, "diff", "rel-1", "rel-9", code=1)
+    assert told.error == "docs has no release 'rel-9'; it has rel-1, rel-2\n"
 
 
 def test_a_question_and_an_explanation_are_documents_too(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from tidegate_api.v1alpha1.knowledgebase import KnowledgeBase
 from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipeline
 from tidegate_api.v1alpha1.routingpolicy import RoutingPolicy
 from tidegate_cli.rag_status import pipeline_status
-from tidegate_cli.rag_views import release_difference, releases_table, revisions_table, table
+from tidegate_cli.rag_views import releases_table, revisions_table, table
 
 AT = "2026-11-29T10:00:00Z"
 
@@ -144,21 +144,6 @@ def test_an_object_that_no_operator_has_seen_asks_for_the_operator() -> None:
     text = pipeline_status(pipeline(), None, [])
     assert "is the operator running?" in text
     assert "serves      nothing yet" in text
-
-
-def test_differences_between_releases_name_what_changed_only() -> None:
-    shown = pipeline(
-        releases=[release("rel-1", "docs-1"), release("rel-2", "docs-2"), release("rel-3", "docs-2", "p2", "2")]
-    )
-    first, second, third = shown.status.releases
-    assert release_difference(first, second) == "index of docs: docs-1 -> docs-2"
-    assert release_difference(second, third).splitlines() == [
-        "pipeline revision: p1 -> p2",
-        "runtime version: 1 -> 2",
-        "sidecar version: 1 -> 2",
-    ]
-    assert release_difference(first, first) == "no difference"
-    assert len(releases_table(shown).splitlines()) == 4
 
 
 def test_tables_line_up_and_show_a_dash_for_nothing() -> None:
