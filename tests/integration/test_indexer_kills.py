@@ -56,7 +56,7 @@ class Edits:
         self._chance = chance
         self._docs = indexer.folder / "docs"
         self._lines: dict[str, str] = {}
-        self._misfits: set[str] = set()
+        self._misfits: list[str] = []
         self._tenants: list[str] = ["*"]
         self._sizes = [40]
         self._number = 10_000
@@ -106,7 +106,7 @@ class Edits:
         fits = bool(self._misfits) and self._chance.random() < 0.5
         name = self._misfits.pop() if fits else f"misfit-{self._next()}"
         if not fits:
-            self._misfits.add(name)
+            self._misfits.append(name)
         metadata = {"year": 2020 if fits else "next"}
         self._lines[name] = json.dumps({"id": name, "text": text_of(self._chance), "metadata": metadata})
 

@@ -33,7 +33,8 @@ class Tally:
 class LiveRevision:
     """State of one revision, owned by the loop. `writer` is None while the revision cannot be opened.
 
-    `mismatch` says that too many chunks are foreign to the encoder, as of `counted_generation`.
+    `mismatch` says that too many chunks are foreign to the encoder, as of `counted_generation`. `compared`
+    says that this process has brought it in step once: only then are its refused documents known.
     """
 
     config: RevisionConfig
@@ -46,6 +47,7 @@ class LiveRevision:
     reason: str = ""
     documents_total: int = 0
     documents_left: int = 0
+    compared: bool = False
     refused: dict[DocumentKey, Refusal] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     backoff: Backoff = field(default_factory=Backoff)

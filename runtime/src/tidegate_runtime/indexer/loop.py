@@ -165,6 +165,7 @@ class IndexLoop:
         workshop = Workshop(revision.config.shape, load=parts.sources.load, open_embedder=parts.open_embedder)
         outcome = catch_up(revision, writer, view, workshop=workshop, hooks=self._hooks)
         if outcome is Outcome.AGREES:
+            revision.compared = True
             self._judge.settle(revision, writer, view, embedder=workshop.embedder)
             parts.roster.remember_ready(revision)
             if revision.phase == "Failed":

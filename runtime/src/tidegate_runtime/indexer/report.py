@@ -37,9 +37,12 @@ class Report:
         """Note what the sources hold and which documents fail."""
         self._sources = source_messages(view, unreadable)
         failures = all_failures(view, revisions)
-        self.sync = self.sync.model_copy(
-            update={"failed": len(failures), "failures": failures[:NAMED_FAILURES]},
-        )
+        # After a restart what a revision refused is found again only by trying: until then no failure has gone.
+        known = all(revision.compared for revision in revisions if revision.phase == "Ready")
+        if known or len(failures) > self.sync.failed:
+            self.sync = self.sync.model_copy(
+                update={"failed": len(failures), "failures": failures[:NAMED_FAILURES]},
+            )
         if view.readable:
             scripts = view.scripts()
             self._census = Census(

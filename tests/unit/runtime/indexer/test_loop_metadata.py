@@ -132,3 +132,15 @@ def test_when_no_document_fits_the_revision_is_not_ready(world: Any, shape: Any)
     world.tick()
 
     assert (world.revision.phase, "no document could be indexed" in world.revision.message) == ("Failed", True)
+
+
+def test_a_restart_never_tells_fewer_failures_on_the_way(world: Any, shape: Any) -> None:
+    world.write("all.jsonl", line("a", 2024) + line("b", "next"))
+    world.configure(typed(shape, year="number"))
+    world.tick()
+    world.states.clear()
+    world.start()
+
+    world.tick()
+
+    assert {state.sync.failed for state in world.states} == {1}
