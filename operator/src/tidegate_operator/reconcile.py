@@ -25,6 +25,7 @@ from tidegate_operator.observe import Memory
 from tidegate_operator.observe_kb import observe_knowledge_base
 from tidegate_operator.observe_rp import observe_pipeline
 from tidegate_operator.ports import Clock, ClusterReader, ClusterWriter, Planes
+from tidegate_operator.run_reads import RunReads
 
 logger = logging.getLogger(__name__)
 
@@ -61,27 +62,28 @@ class Reconciler:
         started = time.perf_counter()
         outcome = "error"
         try:
+            reads = RunReads(self._cluster)
             for _ in range(PASSES_MAX):
-                plan = await self._plan(key)
+                plan = await self._plan(key, reads)
                 if isinstance(plan, Rest):
                     outcome = "rest"
                     return plan.wake_after_seconds
-                outcome = await self._carry_out(key, plan)
+                outcome = await self._carry_out(key, plan, reads)
             outcome = "unfinished"
             return 0.0
         finally:
             metrics.reconciled(key.kind, outcome, time.perf_counter() - started)
 
-    async def _plan(self, key: Key) -> Plan:
+    async def _plan(self, key: Key, reads: RunReads) -> Plan:
         memory, now = self._memories.setdefault(key, Memory()), self._clock.now()
         match key.kind:
             case Kind.KNOWLEDGE_BASE:
-                knowledge = await observe_knowledge_base(self._cluster, self._planes, key, memory, now)
+                knowledge = await observe_knowledge_base(reads, self._planes, key, memory, now)
                 if knowledge is not None:
                     self._on_read(key, knowledge.meta.resource_version)
                     return plan_knowledge_base(knowledge, self._platform, now)
             case Kind.RETRIEVAL_PIPELINE:
-                pipeline = await observe_pipeline(self._cluster, self._planes, key, memory, now)
+                pipeline = await observe_pipeline(reads, self._planes, key, memory, now)
                 if pipeline is not None:
                     self._on_read(key, pipeline.meta.resource_version)
                     return plan_pipeline(pipeline, self._platform, now)
@@ -91,7 +93,7 @@ class Reconciler:
         self._memories.pop(key, None)
         return Rest()
 
-    async def _carry_out(self, key: Key, plan: Decide | Act) -> str:
+    async def _carry_out(self, key: Key, plan: Decide | Act, reads: RunReads) -> str:
         try:
             match plan:
                 case Decide():
@@ -99,7 +101,7 @@ class Reconciler:
                     return "decided"
                 case Act():
                     for action in plan.actions:
-                        if not await self._done(key, action):
+                        if not await self._done(key, action, reads):
                             return "refused"
                     return "acted"
         except StaleError:
@@ -111,10 +113,11 @@ class Reconciler:
             identity = f"{plan.resource_version}/{note.reason}"
             await self._cluster.record_event(plan.ref, plan.uid, note, identity=identity)
 
-    async def _done(self, key: Key, action: Action) -> bool:
+    async def _done(self, key: Key, action: Action, reads: RunReads) -> bool:
         """Carry out one action; False when the API server refused its content, which is kept for the planner."""
         if isinstance(action, Delete):
             await self._cluster.delete(action.ref, uid=action.uid)
+            reads.doubtful(action.ref)
             return True
         memory, ref = self._memories[key], ref_of(action.manifest)
         try:
@@ -124,8 +127,10 @@ class Reconciler:
             retry_at = self._clock.now() + timedelta(seconds=REFUSED_AGAIN_SECONDS)
             taken = isinstance(error, NameConflictError)
             memory.refusals[ref] = Refusal(ref, action.inputs, error.reason, str(error), retry_at, taken)
+            reads.doubtful(ref)
             logger.warning("write refused", extra={"key": str(key), "object": str(ref), "error": str(error)})
             return False
+        reads.written(ref, live)
         memory.refusals.pop(ref, None)
         left = differences(action.manifest, live)
         if left:
