@@ -62,7 +62,7 @@ def bare_seconds(namespace: Namespace, image: str) -> float:
 
 def first_answer_seconds(namespace: Namespace, image: str) -> float:
     """Apply the quickstart and return when the application in the cluster had its first answer."""
-    load = start_load(namespace, image=image, pipeline="docs", seconds=int(WAIT_SECONDS))
+    load = start_load(namespace, image=image, pipeline="docs", seconds=int(WAIT_SECONDS), pause_seconds=0.02)
     began = time.time()
     namespace.kubectl("apply", "--server-side", "-f", str(EXAMPLES / "quickstart"))
     first = wait_for(

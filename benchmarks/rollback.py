@@ -244,6 +244,7 @@ def main() -> int:
             pipeline="docs",
             seconds=arguments.rounds * ROUND_SECONDS,
             workers=arguments.askers,
+            pause_seconds=0.02,
         )
         orders = forth_and_back(Bench(namespace, client), namespace, rounds=arguments.rounds)
         return report(orders, load.answers(), watched)

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 pytest=.venv/bin/pytest
 
 $pytest -q -n 2 tests/unit tests/layout
-$pytest -q -n 2 --dist loadfile tests/contract tests/integration
-if [ -e tests/e2e/conftest.py ]; then
-  $pytest -q tests/e2e
-fi
+# Much of these two is waiting: one worker more than there are cores in the machine they were timed on.
+$pytest -q -n 3 --dist loadfile tests/contract tests/integration
+$pytest -q -n 3 --dist loadgroup -m "not alone" tests/e2e
+$pytest -q -m alone tests/e2e

@@ -1,6 +1,7 @@
 """Asks pipelines as applications do, one question at a time or without a pause."""
 
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -8,18 +9,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.e2e.cluster import Namespace
-from tests.e2e.wait import wait_for
+from tests.e2e.wait import Found, wait_for
 
 TIMEOUT_SECONDS = 20
 START_SECONDS = 120
+# Longer than any test.
+LOAD_SECONDS = 900
 FIRST_ANSWERS = 5
 FIRST_ANSWERS_SECONDS = 60
+LATER_ANSWERS = 30
+LATER_ANSWERS_SECONDS = 60
+# All answers are read each time.
+LOOK_SECONDS = 1
 
 # Asks over and over and prints a line for each answer; runs inside the cluster, so that a Service's
 # change of pods is seen as applications see it.
 ASKER = """
 import json, sys, threading, time, urllib.error, urllib.request
-url, seconds, users, workers = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+url, seconds, users, workers, pause = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
 end = time.time() + seconds
 
 def ask(first):
@@ -39,12 +46,11 @@ def ask(first):
             told = {"error": repr(error)}
         sys.stdout.write(json.dumps({"at": began, **told}) + "\\n")
         sys.stdout.flush()
-        time.sleep(0.02)
+        time.sleep(pause)
 
 threads = [threading.Thread(target=ask, args=(first,)) for first in range(workers)]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
-print("done", flush=True)
 """
 
 
@@ -98,28 +104,48 @@ class Load:
         """Wait until answers come."""
         self._wait(lambda: len(self.answers()) > FIRST_ANSWERS, what="answers come", seconds=FIRST_ANSWERS_SECONDS)
 
-    def wait_for_end(self, *, seconds: float) -> list[dict[str, Any]]:
-        """Return all answers once it has stopped asking."""
-        self._wait(self._ended, what="the load has ended", seconds=seconds)
-        return self.answers()
+    def answers_after(self, moment: float) -> list[dict[str, Any]]:
+        """Return all answers once a number of questions were asked after `moment`, as `time.time()` gives it."""
 
-    def _ended(self) -> bool:
-        return self.namespace.kubectl("logs", self.pod, "--tail=1").strip() == "done"
+        def enough() -> list[dict[str, Any]] | None:
+            answers = self.answers()
+            return answers if len([each for each in answers if each["at"] > moment]) >= LATER_ANSWERS else None
 
-    def _wait(self, condition: Callable[[], bool], *, what: str, seconds: float) -> None:
+        return self._wait(enough, what="the load goes on", seconds=LATER_ANSWERS_SECONDS)
+
+    def _wait(self, condition: Callable[[], Found | None], *, what: str, seconds: float) -> Found:
         describe = self.namespace.diagnosis
-        wait_for(condition, what=what, timeout_seconds=seconds, describe=lambda: describe("pods"))
+        return wait_for(
+            condition,
+            what=what,
+            timeout_seconds=seconds,
+            describe=lambda: describe("pods"),
+            pause=lambda: time.sleep(LOOK_SECONDS),
+        )
 
 
 def start_load(
-    namespace: Namespace, *, image: str, pipeline: str, seconds: int, users: int = 50, workers: int = 1
+    namespace: Namespace,
+    *,
+    image: str,
+    pipeline: str,
+    seconds: int = LOAD_SECONDS,
+    users: int = 50,
+    workers: int = 1,
+    pause_seconds: float = 0.1,
 ) -> Load:
-    """Start a pod that asks `pipeline` for `seconds`, as `users` sessions in turn, `workers` at once."""
+    """Start a pod that asks `pipeline` for `seconds`, as `users` sessions in turn, `workers` at once, with a pause after each answer."""
     pod = f"asker-{pipeline}"
     container = {
         "name": "asker",
         "image": image,
-        "command": ["python", "-c", ASKER, f"http://{pipeline}:8080", str(seconds), str(users), str(workers)],
+        "command": [
+            "python",
+            "-c",
+            ASKER,
+            f"http://{pipeline}:8080",
+            *map(str, (seconds, users, workers, pause_seconds)),
+        ],
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,

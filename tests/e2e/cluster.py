@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.following import Follower, watch_arguments
 from tests.e2e.wait import wait_for
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -116,15 +117,17 @@ class Namespace:
         """Wait until the object is there and the condition accepts it, and return it as it was then."""
 
         def accepted() -> Manifest | None:
-            found = self.get(resource)
+            found = follower.latest
             return found if found is not None and condition(found) else None
 
-        return wait_for(
-            accepted,
-            what=f"{resource} {what}",
-            timeout_seconds=timeout_seconds,
-            describe=lambda: self.diagnosis(resource),
-        )
+        with Follower(self._command(*watch_arguments(resource)), self._environment()) as follower:
+            return wait_for(
+                accepted,
+                what=f"{resource} {what}",
+                timeout_seconds=timeout_seconds,
+                describe=lambda: self.diagnosis(resource),
+                pause=follower.wait_for_news,
+            )
 
     def wait_for_condition(
         self, resource: str, condition_type: str, status: str = "True", *, timeout_seconds: float = 60
@@ -151,11 +154,8 @@ class Namespace:
     @contextmanager
     def port_forward(self, resource: str, port: int) -> Iterator[str]:
         """Yield the URL on this machine under which a pod or Service port is reached."""
-        command = ("kubectl", f"--kubeconfig={self.cluster.kubeconfig}", "-n", self.name)
-        environment = {**os.environ, "PATH": self.cluster.path}
-        with subprocess.Popen(
-            [*command, "port-forward", resource, f":{port}"], stdout=subprocess.PIPE, text=True, env=environment
-        ) as forward:
+        command = self._command("port-forward", resource, f":{port}")
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=self._environment()) as forward:
             try:
                 # the line says which port it took; no line means that it ended, its reason is on stderr
                 line = forward.stdout.readline() if forward.stdout else ""
@@ -165,6 +165,12 @@ class Namespace:
                 yield f"http://127.0.0.1:{local.group(1)}"
             finally:
                 forward.terminate()
+
+    def _command(self, *arguments: str) -> tuple[str, ...]:
+        return ("kubectl", f"--kubeconfig={self.cluster.kubeconfig}", "-n", self.name, *arguments)
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "PATH": self.cluster.path}
 
     def _said(self, *arguments: str) -> str:
         try:

@@ -3,8 +3,13 @@
 The cluster is the one that `cluster.sh` finds or starts; one that was already running is left as it
 was. Where none can be had the tests are skipped with the reason, or fail with it when
 TIDEGATE_REQUIRE_CLUSTER is set, so that a continuous build can't pass by skipping.
+
+Tests may run side by side (`pytest -n`): each has a namespace of its own, and what they share is set up
+by one worker after the other. Those that break what all of them stand on, the API server say, or the
+operator, are marked `alone` and belong in a run without `-n`; tests/run.sh does both.
 """
 
+import fcntl
 import os
 import re
 import secrets
@@ -21,6 +26,9 @@ CLUSTER_SECONDS = 2700
 IMAGES_SECONDS = 900
 TEST_SECONDS = 600
 OPERATOR_NAMESPACE = "tidegate-system"
+STATE = SCRIPTS.parents[1] / ".state"
+# There while the cluster is one that tests have started.
+STARTED_HERE = STATE / "e2e-started-the-cluster"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,8 +44,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(TEST_SECONDS, func_only=True))
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Forget what a session left behind that was killed: its cluster is one that was already running."""
+    if not _is_worker(session):
+        STARTED_HERE.unlink(missing_ok=True)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End the cluster that this session has started, once no worker needs it any more."""
+    if (
+        not _is_worker(session)
+        and STARTED_HERE.exists()
+        and not session.config.getoption("keep_cluster", default=False)
+    ):
+        run(SCRIPTS / "cluster.sh", "down", timeout_seconds=CLUSTER_SECONDS)
+        STARTED_HERE.unlink()
+
+
+@contextmanager
+def one_worker_at_a_time() -> Iterator[None]:
+    """Keep the other workers of this session out of the block."""
+    STATE.mkdir(exist_ok=True)
+    with (STATE / "e2e.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def cluster() -> Cluster:
     """Return the running cluster, started when there is none."""
     script = SCRIPTS / "cluster.sh"
     try:
@@ -46,17 +80,19 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
         if os.environ.get("TIDEGATE_REQUIRE_CLUSTER"):
             raise
         pytest.skip(f"no cluster: {error}")
-    started_here = not _succeeds("status")
-    run(script, "up", timeout_seconds=CLUSTER_SECONDS)
-    yield running_cluster()
-    if started_here and not request.config.getoption("--keep-cluster"):
-        run(script, "down")
+    with one_worker_at_a_time():
+        if not _succeeds("status"):
+            STARTED_HERE.touch()
+            run(script, "up", timeout_seconds=CLUSTER_SECONDS)
+    return running_cluster()
 
 
 @pytest.fixture(scope="session")
 def images(cluster: Cluster) -> Mapping[str, str]:
     """Return the image names by plane, built from this tree and known to the cluster's nodes."""
-    return images_by_plane(run(SCRIPTS / "images.sh", "load", timeout_seconds=IMAGES_SECONDS, path=cluster.path))
+    with one_worker_at_a_time():
+        told = run(SCRIPTS / "images.sh", "load", timeout_seconds=IMAGES_SECONDS, path=cluster.path)
+    return images_by_plane(told)
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +104,8 @@ def chart(cluster: Cluster, images: Mapping[str, str]) -> Chart:
 @pytest.fixture(scope="session")
 def operator(chart: Chart) -> Namespace:
     """Return the namespace of an operator that serves the whole cluster, installed by the chart."""
-    chart.install(OPERATOR_NAMESPACE)
+    with one_worker_at_a_time():
+        chart.install(OPERATOR_NAMESPACE)
     return Namespace(chart.cluster, OPERATOR_NAMESPACE)
 
 
@@ -84,7 +121,8 @@ def new_namespace(cluster: Cluster, title: str) -> Iterator[Namespace]:
     """Yield a namespace of its own, named after `title`, and delete it afterwards."""
     words = re.sub(r"[^a-z0-9]+", "-", title.lower().removeprefix("test_"))
     name = f"{words[:40].strip('-')}-{secrets.token_hex(3)}"
-    run(SCRIPTS / "cluster.sh", "free-volumes", path=cluster.path)
+    with one_worker_at_a_time():
+        run(SCRIPTS / "cluster.sh", "free-volumes", path=cluster.path)
     cluster.kubectl("create", "namespace", name)
     cluster.kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
     created = Namespace(cluster, name)
@@ -96,6 +134,10 @@ def new_namespace(cluster: Cluster, title: str) -> Iterator[Namespace]:
     )
     yield created
     cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def _is_worker(session: pytest.Session) -> bool:
+    return hasattr(session.config, "workerinput")
 
 
 def _succeeds(command: str) -> bool:

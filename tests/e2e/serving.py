@@ -14,8 +14,6 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 READY_SECONDS = 240
 PIPELINE = "retrievalpipelines/docs"
 KNOWLEDGE_BASE = "knowledgebases/docs"
-# Longer than any test: the load ends with the block that it was started for.
-LOAD_SECONDS = 600
 # A small node has room for these beside whatever else it runs.
 SMALL = {"requests": {"cpu": "10m", "memory": "64Mi"}}
 
@@ -24,12 +22,6 @@ def documents(**entries: str) -> dict[str, object]:
     """Return a ConfigMap of documents; `_` in a name stands for a dot."""
     data = {name.replace("_", "."): text for name, text in entries.items()}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "docs"}, "data": data}
-
-
-def apply_quickstart(namespace: Namespace) -> None:
-    """Apply the two resources of the quickstart."""
-    for name in ("knowledgebase.yaml", "pipeline.yaml"):
-        namespace.kubectl("apply", "-f", str(EXAMPLES / "quickstart" / name))
 
 
 def wait_until_serving(namespace: Namespace, pipeline: str = "docs") -> None:
@@ -48,10 +40,23 @@ def quickstart(*, replicas: int = 1, **knowledge_base: object) -> list[dict[str,
     return [documents(tides_md="# Tides\n\nHigh water is at 14:05."), base, pipeline]
 
 
+def apply_quickstart(namespace: Namespace) -> None:
+    """Apply the two resources of the quickstart; the documents are there, or come later."""
+    _, *resources = quickstart()
+    namespace.apply(*resources)
+
+
 def serve(namespace: Namespace, *, replicas: int = 1) -> None:
     """Serve one document with so many pods."""
     namespace.apply(*quickstart(replicas=replicas))
     wait_until_serving(namespace)
+
+
+def serving_release(namespace: Namespace) -> str:
+    """Return the release that serves."""
+    found = namespace.get(PIPELINE)
+    assert found is not None
+    return str(found["status"]["servingRelease"])
 
 
 def change(namespace: Namespace, resource: str, spec: Mapping[str, Any]) -> None:
@@ -68,7 +73,7 @@ def pods_of(namespace: Namespace, component: str) -> list[dict[str, Any]]:
 @contextmanager
 def under_load(namespace: Namespace, images: Mapping[str, str]) -> Iterator[Load]:
     """Ask the pipeline without a pause while the block lasts."""
-    load = start_load(namespace, image=images["sidecar"], pipeline="docs", seconds=LOAD_SECONDS)
+    load = start_load(namespace, image=images["sidecar"], pipeline="docs")
     try:
         load.wait_for_answers()
         yield load

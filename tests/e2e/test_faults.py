@@ -15,6 +15,7 @@ from tests.e2e.serving import (
     pods_of,
     quickstart,
     serve,
+    serving_release,
     wait_until_serving,
 )
 
@@ -61,9 +62,9 @@ def answers_still(namespace: Namespace) -> bool:
         return "14:05" in ask(url, "when is high water").text
 
 
+@pytest.mark.xdist_group("refusals")
 def test_an_image_that_cannot_be_pulled_is_named_and_the_earlier_release_serves(served: Namespace) -> None:
-    before = served.get(PIPELINE)
-    assert before is not None
+    before = serving_release(served)
     # Versions come with a release, so something that answers depend on has to change, too.
     lexical = {"nodes": [{"name": "lexical", "type": "bm25", "with": {"topK": 20}}], "output": "lexical"}
     change(served, PIPELINE, {"runtime": {"version": "0.0.0-absent"}, **lexical})
@@ -73,13 +74,14 @@ def test_an_image_that_cannot_be_pulled_is_named_and_the_earlier_release_serves(
         found = served.get(PIPELINE)
         assert found is not None
         assert condition(found, "Available")["status"] == "True"
-        assert found["status"]["servingRelease"] == before["status"]["servingRelease"]
+        assert serving_release(served) == before
         assert answers_still(served)
     finally:
         change(served, PIPELINE, {"runtime": {"version": None}, "nodes": None, "output": None})
     wait_until_serving(served)
 
 
+@pytest.mark.xdist_group("refusals")
 def test_pods_that_admission_refuses_are_said_in_its_words_and_the_old_ones_serve(served: Namespace) -> None:
     host = {"volumes": [{"name": "host", "hostPath": {"path": "/etc"}}]}
     change(served, PIPELINE, {"runtime": {"pod": host}})
@@ -127,25 +129,24 @@ def test_a_volume_that_is_full_in_mid_build_is_said_and_the_build_goes_on_when_t
     if cluster.provider != "lab":
         pytest.skip("volumes of a given size are made in the lab only")
     # Room for one index of these documents and not for another one beside it.
-    cluster.fault("volume", namespace.name, "700k")
+    cluster.fault("volume", namespace.name, "180k")
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": "index"},
         "spec": {
             "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "700k"}},
+            "resources": {"requests": {"storage": "180k"}},
             "storageClassName": "small",
             "volumeName": namespace.name,
         },
     }
-    many = "\n\n".join(f"Paragraph {n} about piers, ferries, buoys and the harbour of the town." for n in range(3000))
+    many = "\n\n".join(f"Paragraph {n} about piers, ferries, buoys and the harbour of the town." for n in range(600))
     both = documents(tides_md="# Tides\n\nHigh water is at 14:05.", harbour_md=f"# Harbour\n\n{many}")
     _, *resources = quickstart(store={"index": {"embedded": {"claimName": "index"}}})
     namespace.apply(claim, both, *resources)
     wait_until_serving(namespace)
-    before = namespace.get(PIPELINE)
-    assert before is not None
+    before = serving_release(namespace)
 
     change(namespace, KNOWLEDGE_BASE, {"chunking": {"sizeTokens": 100}})
     message = wait_for_reason(namespace, KNOWLEDGE_BASE, "Stalled", "StoreFull")
@@ -155,7 +156,7 @@ def test_a_volume_that_is_full_in_mid_build_is_said_and_the_build_goes_on_when_t
     cluster.fault("volume", namespace.name, "64m")
     namespace.wait_for(
         PIPELINE,
-        lambda found: found["status"]["servingRelease"] != before["status"]["servingRelease"],
+        lambda found: found["status"]["servingRelease"] != before,
         what="serves from the new index",
         timeout_seconds=CONVERGED_SECONDS,
     )

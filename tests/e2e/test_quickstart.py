@@ -1,25 +1,33 @@
 """From `kubectl apply` to answers on real pods; edits, deletions and another chunking while it serves."""
 
+import time
+
 import pytest
 import yaml
-from tests.e2e.asking import ask, start_load
+from tests.e2e.asking import ask
 from tests.e2e.cluster import Cluster, Namespace
 from tests.e2e.serving import (
     EXAMPLES,
     KNOWLEDGE_BASE,
+    PIPELINE,
     READY_SECONDS,
     apply_quickstart,
     change,
     documents,
+    serving_release,
+    under_load,
     wait_until_serving,
 )
 from tests.e2e.wait import wait_for
 
 EDIT_SECONDS = 120
 
+# One after the other: an example asks for most of a small node.
+example = pytest.mark.xdist_group("examples")
 pytestmark = pytest.mark.usefixtures("operator")
 
 
+@example
 def test_the_quickstart_answers_and_reads_like_the_interface(namespace: Namespace) -> None:
     namespace.kubectl("apply", "--server-side", "-f", str(EXAMPLES / "quickstart"))
     wait_until_serving(namespace)
@@ -68,16 +76,16 @@ def test_another_chunking_is_built_beside_and_serving_never_stops(namespace: Nam
     before = namespace.get("knowledgebases/docs")
     assert before is not None
 
-    load = start_load(namespace, image=images["sidecar"], pipeline="docs", seconds=90)
-    load.wait_for_answers()
-    change(namespace, KNOWLEDGE_BASE, {"chunking": {"sizeTokens": 64}})
-    namespace.wait_for(
-        "retrievalpipelines/docs",
-        lambda found: found["status"]["servingRelease"] not in {each.get("release") for each in load.answers()[:5]},
-        what="another release serves",
-        timeout_seconds=READY_SECONDS,
-    )
-    answers = load.wait_for_end(seconds=120)
+    first = serving_release(namespace)
+    with under_load(namespace, images) as load:
+        change(namespace, KNOWLEDGE_BASE, {"chunking": {"sizeTokens": 64}})
+        namespace.wait_for(
+            PIPELINE,
+            lambda found: found["status"]["servingRelease"] != first,
+            what="another release serves",
+            timeout_seconds=READY_SECONDS,
+        )
+        answers = load.answers_after(time.time())
     assert [each for each in answers if "error" in each] == []
     assert len({each["release"] for each in answers}) == 2
     assert all(len(each["revisions"]) == 1 for each in answers)
@@ -86,6 +94,7 @@ def test_another_chunking_is_built_beside_and_serving_never_stops(namespace: Nam
     assert after["status"]["latestRevision"] != before["status"]["latestRevision"]
 
 
+@example
 def test_tenants_see_their_own_documents_and_nobody_elses(namespace: Namespace) -> None:
     namespace.kubectl("apply", "-f", str(EXAMPLES / "tenants"))
     wait_until_serving(namespace, "handbook")
@@ -109,6 +118,7 @@ def test_a_missing_source_is_a_reason_that_names_the_next_step(namespace: Namesp
     wait_until_serving(namespace)
 
 
+@example
 def test_a_gpu_pipeline_lands_on_the_node_that_has_one(namespace: Namespace, cluster: Cluster) -> None:
     node = str(yaml.safe_load(cluster.kubectl("get", "nodes", "-o", "yaml"))["items"][0]["metadata"]["name"])
     capacity = '{"status": {"capacity": {"nvidia.com/gpu": "1"}, "allocatable": {"nvidia.com/gpu": "1"}}}'

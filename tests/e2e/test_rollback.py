@@ -11,11 +11,26 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.e2e.asking import Load, ask
+from tests.e2e.asking import ask
 from tests.e2e.cluster import CommandError, Namespace
-from tests.e2e.serving import KNOWLEDGE_BASE, PIPELINE, apply_quickstart, change, documents, wait_until_serving
-from tests.e2e.test_rollout import POLICY, ROLLOUT_SECONDS, rag, started, wait_for_policy
-from tests.e2e.wait import wait_for
+from tests.e2e.serving import (
+    KNOWLEDGE_BASE,
+    PIPELINE,
+    apply_quickstart,
+    change,
+    documents,
+    serving_release,
+    under_load,
+    wait_until_serving,
+)
+from tests.e2e.test_rollout import (
+    POLICY,
+    ROLLOUT_SECONDS,
+    rag,
+    serve_with_policy,
+    wait_for_policy,
+    with_a_candidate,
+)
 
 KILLS_MAX = 5
 INSISTS_SECONDS = 20
@@ -78,23 +93,10 @@ def operators_die(namespace: Namespace) -> Iterator[list[float]]:
         killer.join()
 
 
-def answers_after(load: Load, namespace: Namespace, moment: float, *, count: int = 30) -> list[dict[str, Any]]:
-    """Return all answers once `count` questions were asked after `moment`."""
-
-    def enough() -> list[dict[str, Any]] | None:
-        answers = load.answers()
-        return answers if len([each for each in answers if each["at"] > moment]) >= count else None
-
-    return wait_for(
-        enough, what="the load goes on", timeout_seconds=60, describe=lambda: namespace.diagnosis(f"pods/{load.pod}")
-    )
-
-
 def promoted(namespace: Namespace) -> tuple[str, str]:
-    """Bring another index to everybody; return the release before and the new one."""
-    stable = wait_for_policy(namespace, "is idle", phase="Idle")["status"]["stable"]
-    change(namespace, KNOWLEDGE_BASE, {"chunking": {"sizeTokens": 64}})
-    candidate = wait_for_policy(namespace, "waits for a person", phase="Paused")["status"]["candidate"]
+    """Serve, bring another index to everybody, and return the release before and the new one."""
+    stable = serve_with_policy(namespace)
+    candidate = with_a_candidate(namespace)
     assert "done" in rag(namespace, "promote", "docs")
     wait_for_policy(namespace, "has promoted", stable=candidate, phase="Idle")
     return stable, candidate
@@ -113,17 +115,18 @@ def wait_until_back(namespace: Namespace, stable: str) -> dict[str, Any]:
 # --- stories ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("way", [annotated_by_hand, by_the_plugin, by_the_earlier_yaml])
 def test_each_way_back_works_under_load_while_operators_die(
     namespace: Namespace, images: Mapping[str, str], way: Callable[[Namespace], None]
 ) -> None:
-    load = started(namespace, images, seconds=400)
     stable, bad = promoted(namespace)
-    with operators_die(namespace) as kills:
-        way(namespace)
-        back = wait_until_back(namespace, stable)
-        obeyed = time.time()
-    answers = answers_after(load, namespace, obeyed)
+    with under_load(namespace, images) as load:
+        with operators_die(namespace) as kills:
+            way(namespace)
+            back = wait_until_back(namespace, stable)
+            obeyed = time.time()
+        answers = load.answers_after(obeyed)
     assert kills
     assert [each for each in answers if "error" in each] == []
     assert all(len(each["revisions"]) == 1 for each in answers)
@@ -138,7 +141,6 @@ def test_each_way_back_works_under_load_while_operators_die(
 def test_a_tool_that_applies_the_bad_spec_every_second_does_not_bring_it_back(
     namespace: Namespace, images: Mapping[str, str]
 ) -> None:
-    load = started(namespace, images, seconds=400)
     stable, bad = promoted(namespace)
     stop = threading.Event()
 
@@ -150,18 +152,19 @@ def test_a_tool_that_applies_the_bad_spec_every_second_does_not_bring_it_back(
             namespace.kubectl("patch", "kb", "docs", "--type=merge", "-p", json.dumps(patch))
 
     tool = threading.Thread(target=insist)
-    tool.start()
-    try:
-        assert "done" in rag(namespace, "rollback", "docs")
-        wait_until_back(namespace, stable)
-        obeyed = time.time()
-        while time.time() < obeyed + INSISTS_SECONDS:
-            status = (namespace.get(POLICY) or {})["status"]
-            assert (status["stable"], status.get("candidate", "")) == (stable, "")
-    finally:
-        stop.set()
-        tool.join()
-    answers = answers_after(load, namespace, time.time())
+    with under_load(namespace, images) as load:
+        tool.start()
+        try:
+            assert "done" in rag(namespace, "rollback", "docs")
+            wait_until_back(namespace, stable)
+            obeyed = time.time()
+            while time.time() < obeyed + INSISTS_SECONDS:
+                status = (namespace.get(POLICY) or {})["status"]
+                assert (status["stable"], status.get("candidate", "")) == (stable, "")
+        finally:
+            stop.set()
+            tool.join()
+        answers = load.answers_after(time.time())
     assert [each for each in answers if "error" in each] == []
     assert [each for each in answers if each["at"] > obeyed and each["release"] == bad] == []
     assert "rejected" in rag(namespace, "status", "docs")
@@ -174,11 +177,11 @@ def test_two_knowledge_bases_that_change_at_once_make_one_release(namespace: Nam
     namespace.apply({**large, "metadata": {"name": "large"}}, {**small, "metadata": {"name": "small"}})
     namespace.apply(*(knowledge_base(name) for name in ("large", "small")), pipeline_over_both())
     wait_until_serving(namespace)
-    first = (namespace.get("retrievalpipelines/docs") or {})["status"]["servingRelease"]
+    first = serving_release(namespace)
 
     namespace.apply(*(knowledge_base(name, size_tokens=64) for name in ("large", "small")))
     found = namespace.wait_for(
-        "retrievalpipelines/docs",
+        PIPELINE,
         lambda found: found["status"]["servingRelease"] != first,
         what="serves another release",
         timeout_seconds=ROLLOUT_SECONDS,

@@ -1,6 +1,5 @@
 """Releases on real pods under load: a share of users, everybody, and back in one step, by each of the ways."""
 
-import contextlib
 import sys
 import time
 from collections.abc import Mapping
@@ -8,14 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.asking import Load, start_load
-from tests.e2e.cluster import CommandError, Namespace, run
-from tests.e2e.serving import EXAMPLES, KNOWLEDGE_BASE, apply_quickstart, change, documents, wait_until_serving
+from tests.e2e.cluster import Namespace, run
+from tests.e2e.serving import (
+    EXAMPLES,
+    KNOWLEDGE_BASE,
+    apply_quickstart,
+    change,
+    documents,
+    under_load,
+    wait_until_serving,
+)
 from tests.e2e.wait import wait_for
 
 ROLLOUT_SECONDS = 240
 BIN = Path(sys.executable).parent
 POLICY = "routingpolicies/docs"
+SMALLER_CHUNKS = {"chunking": {"sizeTokens": 64}}
 
 pytestmark = pytest.mark.usefixtures("operator")
 
@@ -27,16 +34,22 @@ def rag(namespace: Namespace, *arguments: str) -> str:
     return run("env", f"KUBECONFIG={namespace.cluster.kubeconfig}", *command, path=path, timeout_seconds=90)
 
 
-def started(namespace: Namespace, images: Mapping[str, str], *, seconds: int) -> Load:
-    """Serve a first release under a policy and under load."""
+def serve_with_policy(namespace: Namespace) -> str:
+    """Serve a first release under a policy that asks a person at 30 %, and return its name."""
     paragraphs = "\n\n".join(f"Paragraph {n} about high water, tides and the harbour of the town." for n in range(60))
     namespace.apply(documents(tides_md=f"# Tides\n\n{paragraphs}"))
     apply_quickstart(namespace)
     namespace.kubectl("apply", "-f", str(EXAMPLES / "rollout"))
     wait_until_serving(namespace)
-    load = start_load(namespace, image=images["sidecar"], pipeline="docs", seconds=seconds)
-    load.wait_for_answers()
-    return load
+    return str(wait_for_policy(namespace, "is idle", phase="Idle")["status"]["stable"])
+
+
+def with_a_candidate(namespace: Namespace, changed: Mapping[str, Any] = SMALLER_CHUNKS) -> str:
+    """Change the knowledge base, wait until the policy asks a person, and return the candidate's name."""
+    change(namespace, KNOWLEDGE_BASE, changed)
+    paused = wait_for_policy(namespace, "waits for a person", phase="Paused", stepName="look")
+    assert paused["status"]["share"] == "30%"
+    return str(paused["status"]["candidate"])
 
 
 def wait_for_policy(namespace: Namespace, what: str, **status: object) -> dict[str, Any]:
@@ -57,63 +70,48 @@ def wait_for_policy(namespace: Namespace, what: str, **status: object) -> dict[s
 def test_a_share_then_everybody_then_back(
     namespace: Namespace, images: Mapping[str, str], changed: dict[str, Any]
 ) -> None:
-    load = started(namespace, images, seconds=150)
-    stable = wait_for_policy(namespace, "is idle", phase="Idle")["status"]["stable"]
+    stable = serve_with_policy(namespace)
+    with under_load(namespace, images) as load:
+        candidate = with_a_candidate(namespace, changed)
+        assert candidate != stable
+        assert "kubectl rag promote docs" in rag(namespace, "status", "docs")
+        since = time.time()
+        wait_for(
+            lambda: len({each["session"] for each in load.answers() if each["at"] > since}) == 50,
+            what="every user has asked",
+            timeout_seconds=60,
+            describe=lambda: namespace.diagnosis(POLICY),
+        )
+        shared = [each for each in load.answers() if each["at"] > since]
+        moved = {each["session"] for each in shared if each.get("release") == candidate}
+        stayed = {each["session"] for each in shared if each.get("release") == stable}
+        assert moved.isdisjoint(stayed)
+        assert 3 <= len(moved) <= 28
 
-    change(namespace, KNOWLEDGE_BASE, changed)
-    paused = wait_for_policy(namespace, "waits for a person", phase="Paused", stepName="look")
-    candidate = paused["status"]["candidate"]
-    assert paused["status"]["share"] == "30%"
-    assert candidate != stable
-    assert "kubectl rag promote docs" in rag(namespace, "status", "docs")
+        assert "done" in rag(namespace, "promote", "docs")
+        wait_for_policy(namespace, "has promoted", stable=candidate, phase="Idle")
+        assert "done" in rag(namespace, "rollback", "docs", "--reason", "test")
+        back = namespace.wait_for(
+            POLICY,
+            lambda found: found["status"]["stable"] == stable and not found["status"]["routing"].get("pending"),
+            what="says that every pod serves the earlier release",
+            timeout_seconds=ROLLOUT_SECONDS,
+        )
+        obeyed = time.time()
+        assert back["status"]["lastRequest"]["result"] == "done"
 
-    since = time.time()
-    wait_for(
-        lambda: len({each["session"] for each in load.answers() if each["at"] > since}) == 50,
-        what="every user has asked",
-        timeout_seconds=60,
-        describe=lambda: namespace.diagnosis(POLICY),
-    )
-    shared = [each for each in load.answers() if each["at"] > since]
-    moved = {each["session"] for each in shared if each.get("release") == candidate}
-    stayed = {each["session"] for each in shared if each.get("release") == stable}
-    assert moved.isdisjoint(stayed)
-    assert 3 <= len(moved) <= 28
-
-    assert "done" in rag(namespace, "promote", "docs")
-    wait_for_policy(namespace, "has promoted", stable=candidate, phase="Idle")
-    assert "done" in rag(namespace, "rollback", "docs", "--reason", "test")
-    back = namespace.wait_for(
-        POLICY,
-        lambda found: found["status"]["stable"] == stable and not found["status"]["routing"].get("pending"),
-        what="says that every pod serves the earlier release",
-        timeout_seconds=ROLLOUT_SECONDS,
-    )
-    obeyed = time.time()
-    assert back["status"]["lastRequest"]["result"] == "done"
-
-    answers = load.wait_for_end(seconds=ROLLOUT_SECONDS)
-    assert [each for each in answers if "error" in each] == []
-    assert all(len(each["revisions"]) == 1 for each in answers)
-    assert any(each["release"] == candidate for each in answers)
-    assert [each for each in answers if each["at"] > obeyed and each["release"] == candidate] == []
+        answers = load.answers_after(obeyed)
+        assert [each for each in answers if "error" in each] == []
+        assert all(len(each["revisions"]) == 1 for each in answers)
+        assert any(each["release"] == candidate for each in answers)
+        assert [each for each in answers if each["at"] > obeyed and each["release"] == candidate] == []
 
 
-def test_a_rejected_release_does_not_come_back_when_its_spec_is_applied_again(
-    namespace: Namespace, images: Mapping[str, str]
-) -> None:
-    started(namespace, images, seconds=1)
-    stable = wait_for_policy(namespace, "is idle", phase="Idle")["status"]["stable"]
-    change(namespace, KNOWLEDGE_BASE, {"chunking": {"sizeTokens": 64}})
-    wait_for_policy(namespace, "waits for a person", phase="Paused")
+def test_a_candidate_that_was_taken_back_is_tried_again_only_when_a_person_says_so(namespace: Namespace) -> None:
+    stable = serve_with_policy(namespace)
+    with_a_candidate(namespace)
     assert "done" in rag(namespace, "abort", "docs")
     wait_for_policy(namespace, "serves stable alone", candidate="", stable=stable)
-
-    for _ in range(10):
-        change(namespace, KNOWLEDGE_BASE, {"chunking": {"sizeTokens": 64}})
-        found = namespace.get(POLICY)
-        assert found is not None
-        assert found["status"].get("candidate", "") == ""
     assert "rejected" in rag(namespace, "status", "docs")
 
     assert "done" in rag(namespace, "retry", "docs")
@@ -123,43 +121,10 @@ def test_a_rejected_release_does_not_come_back_when_its_spec_is_applied_again(
 def test_putting_the_earlier_spec_back_in_mid_rollout_is_a_clean_cancel(
     namespace: Namespace, images: Mapping[str, str]
 ) -> None:
-    load = started(namespace, images, seconds=60)
-    stable = wait_for_policy(namespace, "is idle", phase="Idle")["status"]["stable"]
-    change(namespace, KNOWLEDGE_BASE, {"chunking": {"sizeTokens": 64}})
-    wait_for_policy(namespace, "waits for a person", phase="Paused")
-    change(namespace, KNOWLEDGE_BASE, {"chunking": None})
-    wait_for_policy(namespace, "serves stable alone", candidate="", stable=stable, phase="Idle")
-    answers = load.wait_for_end(seconds=ROLLOUT_SECONDS)
+    stable = serve_with_policy(namespace)
+    with under_load(namespace, images) as load:
+        with_a_candidate(namespace)
+        change(namespace, KNOWLEDGE_BASE, {"chunking": None})
+        wait_for_policy(namespace, "serves stable alone", candidate="", stable=stable, phase="Idle")
+        answers = load.answers_after(time.time())
     assert [each for each in answers if "error" in each] == []
-
-
-def test_an_order_is_carried_out_while_the_operator_is_killed_again_and_again(
-    namespace: Namespace, images: Mapping[str, str]
-) -> None:
-    started(namespace, images, seconds=1)
-    stable = wait_for_policy(namespace, "is idle", phase="Idle")["status"]["stable"]
-    change(namespace, KNOWLEDGE_BASE, {"chunking": {"sizeTokens": 64}})
-    wait_for_policy(namespace, "waits for a person", phase="Paused")
-    rag_process = rag(namespace, "promote", "docs")
-    assert "done" in rag_process
-    promoted = wait_for_policy(namespace, "has promoted", phase="Idle")["status"]["stable"]
-    assert promoted != stable
-    for _ in range(3):
-        namespace.cluster.kubectl(
-            "-n",
-            "tidegate-system",
-            "delete",
-            "pod",
-            "-l",
-            "app.kubernetes.io/name=tidegate",
-            "--grace-period=0",
-            "--force",
-        )
-    # The plugin may time out while nobody is there to answer; the order stands all the same.
-    with contextlib.suppress(CommandError):
-        rag(namespace, "rollback", "docs", "--timeout", "60")
-    wait_for_policy(namespace, "serves the earlier release", stable=stable)
-    found = namespace.get(POLICY)
-    assert found is not None
-    outcomes = [each for each in found["status"]["requests"] if each["verb"] == "rollback"]
-    assert [each["result"] for each in outcomes] == ["done"]

@@ -23,12 +23,14 @@ def wait_for(
     what: str,
     timeout_seconds: float,
     describe: Callable[[], str],
+    pause: Callable[[], object] = lambda: time.sleep(POLL_SECONDS),
 ) -> Found:
     """Return what the condition finds as soon as that is neither None nor false.
 
     Args:
         what: what is waited for, as a statement that should become true.
         describe: the diagnosis; called only when time is up.
+        pause: passes the time until it is worth looking again.
 
     Raises:
         ConditionTimeoutError: the condition did not hold in time.
@@ -37,5 +39,5 @@ def wait_for(
     while not (found := condition()):
         if time.monotonic() >= deadline:
             raise ConditionTimeoutError(f"after {timeout_seconds:g} s it is still not true that {what}\n{describe()}")
-        time.sleep(POLL_SECONDS)
+        pause()
     return found
