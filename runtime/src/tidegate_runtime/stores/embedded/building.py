@@ -1,8 +1,9 @@
 """From document records to the arrays of a new segment.
 
 Every record is checked before anything is written: a vector that is not finite, zero or of another
-dimension, or metadata that does not fit the schema, is refused with the document's name. The digest of a record covers all that is stored of
-it, so an upsert that changes nothing is recognised without comparing content.
+dimension, or metadata that does not fit the schema, is refused with the document's name. The digest of
+a record covers all that is stored of it, so an upsert that changes nothing is recognised without
+comparing content.
 """
 
 import hashlib
