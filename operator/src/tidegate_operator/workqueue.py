@@ -18,6 +18,9 @@ from tidegate_operator.errors import OperatorError
 
 logger = logging.getLogger(__name__)
 
+# So many entries of the heap may be older ones before they are cleared away.
+SLACK = 64
+
 Work = Callable[[Key], Awaitable[float | None]]
 
 
@@ -112,6 +115,10 @@ class WorkQueue:
 
     def _push(self, key: Key) -> None:
         heapq.heappush(self._heap, (self._due[key], key))
+        if len(self._heap) > 2 * len(self._due) + SLACK:
+            # A key that was to be looked at in hours, and is woken every minute, leaves an entry each time.
+            self._heap = [(due, waiting) for waiting, due in self._due.items() if waiting not in self._running]
+            heapq.heapify(self._heap)
         self._changed.set()
 
     def _backoff(self, key: Key, *, hint: float | None) -> float:

@@ -151,3 +151,13 @@ async def test_keys_that_nobody_works_on_are_noticed() -> None:
 
     queue.wake(KEY, after_seconds=-1.0)
     assert queue.stuck()
+
+
+async def test_a_key_woken_again_and_again_long_before_it_is_due_takes_no_more_room() -> None:
+    work = Recorder(3600.0)
+    async with running(work, Pace(workers=1, debounce_seconds=0)) as queue:
+        for count in range(1, 300):
+            queue.wake(KEY)
+            await work.until(count)
+        assert len(queue._heap) < 100
+    assert len(work.runs) == 299
