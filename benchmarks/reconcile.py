@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,11 +57,16 @@ class Requests:
     """Requests that the API server has counted, Leases left out."""
 
     reads: int
-    writes: int
+    writes_by: Counter[str]
+
+    @property
+    def writes(self) -> int:
+        """All writes, of whatever verb and resource."""
+        return self.writes_by.total()
 
     def __sub__(self, other: "Requests") -> "Requests":
         """Return what came after `other`."""
-        return Requests(self.reads - other.reads, self.writes - other.writes)
+        return Requests(self.reads - other.reads, self.writes_by - other.writes_by)
 
 
 class Subject:
@@ -127,13 +133,13 @@ class Subject:
         """Return what the API server has counted so far."""
         answer = await self.kube._client.rest_client.request("GET", f"{self.kube._client.configuration.host}/metrics")
         text = (await answer.read()).decode()
-        reads = writes = 0
+        reads, writes = 0, Counter[str]()
         for found in _COUNTED.finditer(text):
             verb, resource = _VERB.search(found["labels"]), _RESOURCE.search(found["labels"])
             if verb is None or resource is None or resource[1] not in _OURS:
                 continue
             if verb[1] in _WRITES:
-                writes += int(float(found["count"]))
+                writes[f"{verb[1]} {resource[1]}"] += int(float(found["count"]))
             elif verb[1] in ("GET", "LIST"):
                 reads += int(float(found["count"]))
         return Requests(reads, writes)
@@ -190,6 +196,7 @@ async def measure(subject: Subject, options: argparse.Namespace) -> dict[str, fl
     before, cpu = await subject.requests(), subject.cpu_seconds()
     await asyncio.sleep(options.rest_seconds)
     spent = await subject.requests() - before
+    print(f"writes at rest: {dict(spent.writes_by) or 'none'}")
     figures |= {"rest_writes": spent.writes, "rest_cpu_seconds": subject.cpu_seconds() - cpu}
     return figures
 
