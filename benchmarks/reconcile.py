@@ -40,6 +40,8 @@ NAMESPACES = 10
 PARALLEL = 32
 # Writing its metrics down is work for an API server, too.
 LOOK_SECONDS = 2.0
+# A key whose request has failed (the API server was busy) is looked at again after 75 s at most.
+RETRIED_SECONDS = 90.0
 # A published run of another operator takes this long for a thousand custom resources.
 BAR_SETTLE_SECONDS = 258.0
 BAR_REST_WRITES = 0
@@ -193,6 +195,7 @@ async def measure(subject: Subject, options: argparse.Namespace) -> dict[str, fl
         print(f"change {change}: {peaks[-1]:.0f} MiB", flush=True)
     if peaks:
         figures |= {"memory_mib_after_changes": peaks[-1], "memory_growth_share": peaks[-1] / peaks[0] - 1}
+    await asyncio.sleep(RETRIED_SECONDS)
     before, cpu = await subject.requests(), subject.cpu_seconds()
     await asyncio.sleep(options.rest_seconds)
     spent = await subject.requests() - before
