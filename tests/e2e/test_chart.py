@@ -3,6 +3,7 @@
 import pytest
 from tests.e2e.chart import Chart
 from tests.e2e.cluster import CommandError, Namespace
+from tests.e2e.serving import pods_of
 
 DEFINITIONS = ("knowledgebases.tidegate.dev", "retrievalpipelines.tidegate.dev", "routingpolicies.tidegate.dev")
 KNOWLEDGE_BASE = {
@@ -14,7 +15,6 @@ KNOWLEDGE_BASE = {
 
 
 NAMESPACED = ("crds.create=false", "rbac.aggregate=false", "rbac.scope=namespaces")
-OPERATOR_PODS = "app.kubernetes.io/component=operator"
 
 
 @pytest.mark.alone
@@ -40,10 +40,10 @@ def test_uninstalling_keeps_definitions_and_objects_and_installing_again_takes_t
 
 @pytest.mark.alone
 def test_an_upgrade_replaces_the_operator(operator: Namespace, chart: Chart) -> None:
-    (before,) = operator.items("pods", labels=OPERATOR_PODS)
+    (before,) = pods_of(operator, "operator")
     chart.install(operator.name, "operator.logLevel=debug")
     try:
-        names = [pod["metadata"]["name"] for pod in operator.items("pods", labels=OPERATOR_PODS)]
+        names = [pod["metadata"]["name"] for pod in pods_of(operator, "operator")]
 
         assert len(names) == 1
         assert names != [before["metadata"]["name"]]

@@ -30,7 +30,6 @@ BACK_SECONDS = 180
 UNNOTICED_SECONDS = 5
 DEFINITION = "crd/routingpolicies.tidegate.dev"
 OPERATOR = "deployment/tidegate-operator"
-OPERATOR_PODS = "app.kubernetes.io/component=operator"
 
 pytestmark = [pytest.mark.usefixtures("operator"), pytest.mark.alone]
 
@@ -168,10 +167,12 @@ def test_a_node_that_restarts_serves_again_from_the_index_it_had(
 def test_any_process_may_be_killed_under_load(
     served: Namespace, operator: Namespace, lab: Cluster, images: Mapping[str, str]
 ) -> None:
+    wait_until_ready(served)
+    wait_until_ready(operator)
     release = serving_release(served)
     first, second = pods_of(served, "retrieval")
     victims = [
-        (operator, operator.items("pods", labels=OPERATOR_PODS)[0], "operator"),
+        (operator, pods_of(operator, "operator")[0], "operator"),
         (served, pods_of(served, "indexer")[0], "indexer"),
         (served, first, "runtime"),
         (served, second, "sidecar"),
@@ -199,7 +200,7 @@ def test_a_definition_that_is_deleted_and_put_back_needs_no_restart_by_hand(
 ) -> None:
     definition = operator.get(DEFINITION)
     assert definition is not None
-    (pod,) = operator.items("pods", labels=OPERATOR_PODS)
+    (pod,) = pods_of(operator, "operator")
     name, restarts = pod["metadata"]["name"], container(pod, "operator")["restartCount"]
     operator.kubectl("delete", DEFINITION)
     try:
@@ -259,7 +260,7 @@ def test_a_second_operator_is_noticed_and_both_come_to_one_decision(served: Name
 
 def said(operator: Namespace, text: str) -> list[str]:
     """Return the operators' pods whose logs hold a text."""
-    pods = [str(pod["metadata"]["name"]) for pod in operator.items("pods", labels=OPERATOR_PODS)]
+    pods = [str(pod["metadata"]["name"]) for pod in pods_of(operator, "operator")]
     return [pod for pod in pods if text in _log(operator, pod)]
 
 
