@@ -1,6 +1,6 @@
 """Reading the world for one pass: what both kinds of key have in common.
 
-Everything is read directly, in parallel, and from no cache that outlives a run (`run_reads.py`): a decision
+Everything is read directly, in parallel, and from no cache that outlives a run (`run_cluster.py`): a decision
 must not rest on what was true before our own last write. What the API server refused, and what an apply
 could not change, is the only memory, and losing it costs one more attempt.
 """

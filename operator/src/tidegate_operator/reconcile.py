@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Protocol
 
 from tidegate_operator import metrics
 from tidegate_operator.core.drift import differences
@@ -24,18 +23,14 @@ from tidegate_operator.errors import NameConflictError, RefusedError, StaleError
 from tidegate_operator.observe import Memory
 from tidegate_operator.observe_kb import observe_knowledge_base
 from tidegate_operator.observe_rp import observe_pipeline
-from tidegate_operator.ports import Clock, ClusterReader, ClusterWriter, Planes
-from tidegate_operator.run_reads import RunReads
+from tidegate_operator.ports import Clock, Planes
+from tidegate_operator.run_cluster import Cluster, RunCluster
 
 logger = logging.getLogger(__name__)
 
 # A key that is still not at rest after so many passes lets the others go first.
 PASSES_MAX = 20
 REFUSED_AGAIN_SECONDS = 60.0
-
-
-class Cluster(ClusterReader, ClusterWriter, Protocol):
-    """Reads and writes."""
 
 
 class Reconciler:
@@ -62,28 +57,28 @@ class Reconciler:
         started = time.perf_counter()
         outcome = "error"
         try:
-            reads = RunReads(self._cluster)
+            cluster = RunCluster(self._cluster)
             for _ in range(PASSES_MAX):
-                plan = await self._plan(key, reads)
+                plan = await self._plan(key, cluster)
                 if isinstance(plan, Rest):
                     outcome = "rest"
                     return plan.wake_after_seconds
-                outcome = await self._carry_out(key, plan, reads)
+                outcome = await self._carry_out(key, plan, cluster)
             outcome = "unfinished"
             return 0.0
         finally:
             metrics.reconciled(key.kind, outcome, time.perf_counter() - started)
 
-    async def _plan(self, key: Key, reads: RunReads) -> Plan:
+    async def _plan(self, key: Key, cluster: Cluster) -> Plan:
         memory, now = self._memories.setdefault(key, Memory()), self._clock.now()
         match key.kind:
             case Kind.KNOWLEDGE_BASE:
-                knowledge = await observe_knowledge_base(reads, self._planes, key, memory, now)
+                knowledge = await observe_knowledge_base(cluster, self._planes, key, memory, now)
                 if knowledge is not None:
                     self._on_read(key, knowledge.meta.resource_version)
                     return plan_knowledge_base(knowledge, self._platform, now)
             case Kind.RETRIEVAL_PIPELINE:
-                pipeline = await observe_pipeline(reads, self._planes, key, memory, now)
+                pipeline = await observe_pipeline(cluster, self._planes, key, memory, now)
                 if pipeline is not None:
                     self._on_read(key, pipeline.meta.resource_version)
                     return plan_pipeline(pipeline, self._platform, now)
@@ -93,44 +88,41 @@ class Reconciler:
         self._memories.pop(key, None)
         return Rest()
 
-    async def _carry_out(self, key: Key, plan: Decide | Act, reads: RunReads) -> str:
+    async def _carry_out(self, key: Key, plan: Decide | Act, cluster: Cluster) -> str:
         try:
             match plan:
                 case Decide():
-                    await self._decide(plan)
+                    await self._decide(plan, cluster)
                     return "decided"
                 case Act():
                     for action in plan.actions:
-                        if not await self._done(key, action, reads):
+                        if not await self._done(key, action, cluster):
                             return "refused"
                     return "acted"
         except StaleError:
             return "stale"
 
-    async def _decide(self, plan: Decide) -> None:
-        await self._cluster.replace_status(plan.ref, plan.status, resource_version=plan.resource_version)
+    async def _decide(self, plan: Decide, cluster: Cluster) -> None:
+        await cluster.replace_status(plan.ref, plan.status, resource_version=plan.resource_version)
         for note in plan.notes:
             identity = f"{plan.resource_version}/{note.reason}"
-            await self._cluster.record_event(plan.ref, plan.uid, note, identity=identity)
+            await cluster.record_event(plan.ref, plan.uid, note, identity=identity)
 
-    async def _done(self, key: Key, action: Action, reads: RunReads) -> bool:
+    async def _done(self, key: Key, action: Action, cluster: Cluster) -> bool:
         """Carry out one action; False when the API server refused its content, which is kept for the planner."""
         if isinstance(action, Delete):
-            await self._cluster.delete(action.ref, uid=action.uid)
-            reads.doubtful(action.ref)
+            await cluster.delete(action.ref, uid=action.uid)
             return True
         memory, ref = self._memories[key], ref_of(action.manifest)
         try:
-            write = self._cluster.create if isinstance(action, Create) else self._cluster.apply
+            write = cluster.create if isinstance(action, Create) else cluster.apply
             live = await write(action.manifest)
         except (RefusedError, NameConflictError) as error:
             retry_at = self._clock.now() + timedelta(seconds=REFUSED_AGAIN_SECONDS)
             taken = isinstance(error, NameConflictError)
             memory.refusals[ref] = Refusal(ref, action.inputs, error.reason, str(error), retry_at, taken)
-            reads.doubtful(ref)
             logger.warning("write refused", extra={"key": str(key), "object": str(ref), "error": str(error)})
             return False
-        reads.written(ref, live)
         memory.refusals.pop(ref, None)
         left = differences(action.manifest, live)
         if left:

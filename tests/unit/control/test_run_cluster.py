@@ -3,7 +3,7 @@
 from collections import Counter
 
 from tidegate_operator.core.kinds import OWN_KINDS, Kind, Ref
-from tidegate_operator.run_reads import RunReads
+from tidegate_operator.run_cluster import RunCluster
 
 from .rig import DESK, DOCS, Rig, knowledge_base, pipeline, policy, secret, source_map
 
@@ -34,32 +34,31 @@ async def test_a_child_is_read_once_and_our_own_kinds_in_every_pass() -> None:
 
 async def test_what_was_missing_is_remembered_until_it_is_written() -> None:
     rig = rig_with()
-    reads = RunReads(rig.cluster)
-    assert await reads.get(FILES) is None
-    assert await reads.get_metadata(FILES) is None
-    assert await reads.find(Kind.CONFIG_MAP, "acme") == []
+    cluster = RunCluster(rig.cluster)
+    assert await cluster.get(FILES) is None
+    assert await cluster.get_metadata(FILES) is None
+    assert await cluster.find(Kind.CONFIG_MAP, "acme") == []
 
-    reads.written(FILES, rig.cluster.put(source_map()))
+    await cluster.create(source_map())
 
     calls = len(rig.cluster.calls)
-    assert (await reads.get(FILES) or {})["data"] == {"leave.md": "# Leave"}
-    assert (await reads.get_metadata(FILES) or {}).keys() == {"apiVersion", "kind", "metadata"}
+    assert (await cluster.get(FILES) or {})["data"] == {"leave.md": "# Leave"}
+    assert (await cluster.get_metadata(FILES) or {}).keys() == {"apiVersion", "kind", "metadata"}
     assert len(rig.cluster.calls) == calls
-    assert len(await reads.find(Kind.CONFIG_MAP, "acme")) == 1
+    assert len(await cluster.find(Kind.CONFIG_MAP, "acme")) == 1
 
 
 async def test_a_write_brings_up_to_date_the_lists_of_its_kind_alone() -> None:
     rig = rig_with(source_map(), secret("keys"))
-    reads = RunReads(rig.cluster)
-    await reads.find(Kind.CONFIG_MAP, "acme")
-    await reads.find(Kind.SECRET, "acme")
-    rig.cluster.remove(FILES)
+    cluster = RunCluster(rig.cluster)
+    await cluster.find(Kind.CONFIG_MAP, "acme")
+    await cluster.find(Kind.SECRET, "acme")
     rig.cluster.remove(KEYS)
 
-    reads.doubtful(FILES)
+    await cluster.delete(FILES, uid=rig.get(Kind.CONFIG_MAP, "docs-files")["metadata"]["uid"])
 
-    assert await reads.find(Kind.CONFIG_MAP, "acme") == []
-    assert len(await reads.find(Kind.SECRET, "acme")) == 1
+    assert await cluster.find(Kind.CONFIG_MAP, "acme") == []
+    assert len(await cluster.find(Kind.SECRET, "acme")) == 1
 
 
 async def test_the_next_run_sees_what_others_have_changed() -> None:
