@@ -1,4 +1,4 @@
-"""Asks pipelines as applications do, one question at a time or without a pause."""
+"""Asks pipelines as applications do, one question or one after the other."""
 
 import json
 import time
@@ -90,7 +90,7 @@ def ask(url: str, query: str, *, key: str = "", top_k: int = 5, **headers: str) 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A pod that asks without a pause."""
+    """A pod that asks one question after the other."""
 
     namespace: Namespace
     pod: str

@@ -33,7 +33,7 @@ def run(*command: str | Path, stdin: str | None = None, timeout_seconds: float =
     Raises:
         CommandError: it exited non-zero.
     """
-    environment = {**os.environ, "PATH": path} if path else None
+    environment = with_path(path) if path else None
     done = subprocess.run(
         command, input=stdin, capture_output=True, text=True, timeout=timeout_seconds, check=False, env=environment
     )
@@ -41,6 +41,11 @@ def run(*command: str | Path, stdin: str | None = None, timeout_seconds: float =
         words = " ".join(str(word) for word in command)
         raise CommandError(f"{words}: exit {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}".strip())
     return done.stdout
+
+
+def with_path(path: str) -> dict[str, str]:
+    """Return this process's environment with another PATH."""
+    return {**os.environ, "PATH": path}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,12 @@ class Cluster:
 
     def kubectl(self, *arguments: str, stdin: str | None = None, timeout_seconds: float = 60) -> str:
         """Run kubectl against this cluster and return its output."""
-        config = f"--kubeconfig={self.kubeconfig}"
-        return run("kubectl", config, *arguments, stdin=stdin, timeout_seconds=timeout_seconds, path=self.path)
+        command = self.kubectl_command(*arguments)
+        return run(*command, stdin=stdin, timeout_seconds=timeout_seconds, path=self.path)
+
+    def kubectl_command(self, *arguments: str) -> tuple[str, ...]:
+        """Return the command that runs kubectl against this cluster."""
+        return ("kubectl", f"--kubeconfig={self.kubeconfig}", *arguments)
 
     def helm(self, *arguments: str, timeout_seconds: float = 180) -> str:
         """Run helm against this cluster and return its output."""
@@ -167,10 +176,10 @@ class Namespace:
                 forward.terminate()
 
     def _command(self, *arguments: str) -> tuple[str, ...]:
-        return ("kubectl", f"--kubeconfig={self.cluster.kubeconfig}", "-n", self.name, *arguments)
+        return self.cluster.kubectl_command("-n", self.name, *arguments)
 
     def _environment(self) -> dict[str, str]:
-        return {**os.environ, "PATH": self.cluster.path}
+        return with_path(self.cluster.path)
 
     def _said(self, *arguments: str) -> str:
         try:

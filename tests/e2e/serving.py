@@ -72,7 +72,7 @@ def pods_of(namespace: Namespace, component: str) -> list[dict[str, Any]]:
 
 @contextmanager
 def under_load(namespace: Namespace, images: Mapping[str, str]) -> Iterator[Load]:
-    """Ask the pipeline without a pause while the block lasts."""
+    """Ask the pipeline ten times a second or less while the block lasts."""
     load = start_load(namespace, image=images["sidecar"], pipeline="docs")
     try:
         load.wait_for_answers()

@@ -6,6 +6,7 @@ import pytest
 import yaml
 from tests.e2e.asking import ask
 from tests.e2e.cluster import Cluster, Namespace
+from tests.e2e.rollouts import SMALLER_CHUNKS
 from tests.e2e.serving import (
     EXAMPLES,
     KNOWLEDGE_BASE,
@@ -78,7 +79,7 @@ def test_another_chunking_is_built_beside_and_serving_never_stops(namespace: Nam
 
     first = serving_release(namespace)
     with under_load(namespace, images) as load:
-        change(namespace, KNOWLEDGE_BASE, {"chunking": {"sizeTokens": 64}})
+        change(namespace, KNOWLEDGE_BASE, SMALLER_CHUNKS)
         namespace.wait_for(
             PIPELINE,
             lambda found: found["status"]["servingRelease"] != first,

@@ -13,6 +13,16 @@ from typing import Any
 import pytest
 from tests.e2e.asking import ask
 from tests.e2e.cluster import CommandError, Namespace
+from tests.e2e.rollouts import (
+    POLICY,
+    ROLLOUT_SECONDS,
+    SMALLER_CHUNKS,
+    rag,
+    serve_with_policy,
+    wait_for_policy,
+    wait_until_back,
+    with_a_candidate,
+)
 from tests.e2e.serving import (
     KNOWLEDGE_BASE,
     PIPELINE,
@@ -22,14 +32,6 @@ from tests.e2e.serving import (
     serving_release,
     under_load,
     wait_until_serving,
-)
-from tests.e2e.test_rollout import (
-    POLICY,
-    ROLLOUT_SECONDS,
-    rag,
-    serve_with_policy,
-    wait_for_policy,
-    with_a_candidate,
 )
 
 KILLS_MAX = 5
@@ -102,16 +104,6 @@ def promoted(namespace: Namespace) -> tuple[str, str]:
     return stable, candidate
 
 
-def wait_until_back(namespace: Namespace, stable: str) -> dict[str, Any]:
-    """Wait until every pod serves the earlier release."""
-    return namespace.wait_for(
-        POLICY,
-        lambda found: found["status"]["stable"] == stable and not found["status"]["routing"].get("pending"),
-        what="says that every pod serves the earlier release",
-        timeout_seconds=ROLLOUT_SECONDS,
-    )
-
-
 # --- stories ---------------------------------------------------------------------------------------
 
 
@@ -148,7 +140,7 @@ def test_a_tool_that_applies_the_bad_spec_every_second_does_not_bring_it_back(
         turn = 0
         while not stop.wait(1):
             turn += 1
-            patch = {"metadata": {"annotations": {"sync": str(turn)}}, "spec": {"chunking": {"sizeTokens": 64}}}
+            patch = {"metadata": {"annotations": {"sync": str(turn)}}, "spec": SMALLER_CHUNKS}
             namespace.kubectl("patch", "kb", "docs", "--type=merge", "-p", json.dumps(patch))
 
     tool = threading.Thread(target=insist)
@@ -201,7 +193,7 @@ def test_a_forced_release_needs_a_key_with_that_scope(namespace: Namespace) -> N
     apply_quickstart(namespace)
     change(namespace, PIPELINE, {"auth": {"anonymous": None, "apiKeys": {"secretRef": {"name": "keys"}}}})
     wait_until_serving(namespace)
-    change(namespace, KNOWLEDGE_BASE, {"chunking": {"sizeTokens": 64}})
+    change(namespace, KNOWLEDGE_BASE, SMALLER_CHUNKS)
     status = wait_for_policy(namespace, "waits for a person", phase="Paused")["status"]
 
     with namespace.port_forward("service/docs", 8080) as url:

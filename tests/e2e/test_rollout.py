@@ -1,70 +1,29 @@
 """Releases on real pods under load: a share of users, everybody, and back in one step, by each of the ways."""
 
-import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.cluster import Namespace, run
-from tests.e2e.serving import (
-    EXAMPLES,
-    KNOWLEDGE_BASE,
-    apply_quickstart,
-    change,
-    documents,
-    under_load,
-    wait_until_serving,
+from tests.e2e.cluster import Namespace
+from tests.e2e.rollouts import (
+    POLICY,
+    SMALLER_CHUNKS,
+    rag,
+    serve_with_policy,
+    wait_for_policy,
+    wait_until_back,
+    with_a_candidate,
 )
+from tests.e2e.serving import KNOWLEDGE_BASE, change, under_load
 from tests.e2e.wait import wait_for
-
-ROLLOUT_SECONDS = 240
-BIN = Path(sys.executable).parent
-POLICY = "routingpolicies/docs"
-SMALLER_CHUNKS = {"chunking": {"sizeTokens": 64}}
 
 pytestmark = pytest.mark.usefixtures("operator")
 
 
-def rag(namespace: Namespace, *arguments: str) -> str:
-    """Run the plugin as kubectl does."""
-    command = (str(BIN / "kubectl-rag"), "--namespace", namespace.name, *arguments)
-    path = namespace.cluster.path
-    return run("env", f"KUBECONFIG={namespace.cluster.kubeconfig}", *command, path=path, timeout_seconds=90)
-
-
-def serve_with_policy(namespace: Namespace) -> str:
-    """Serve a first release under a policy that asks a person at 30 %, and return its name."""
-    paragraphs = "\n\n".join(f"Paragraph {n} about high water, tides and the harbour of the town." for n in range(60))
-    namespace.apply(documents(tides_md=f"# Tides\n\n{paragraphs}"))
-    apply_quickstart(namespace)
-    namespace.kubectl("apply", "-f", str(EXAMPLES / "rollout"))
-    wait_until_serving(namespace)
-    return str(wait_for_policy(namespace, "is idle", phase="Idle")["status"]["stable"])
-
-
-def with_a_candidate(namespace: Namespace, changed: Mapping[str, Any] = SMALLER_CHUNKS) -> str:
-    """Change the knowledge base, wait until the policy asks a person, and return the candidate's name."""
-    change(namespace, KNOWLEDGE_BASE, changed)
-    paused = wait_for_policy(namespace, "waits for a person", phase="Paused", stepName="look")
-    assert paused["status"]["share"] == "30%"
-    return str(paused["status"]["candidate"])
-
-
-def wait_for_policy(namespace: Namespace, what: str, **status: object) -> dict[str, Any]:
-    """Wait until the policy's status has these members."""
-    return namespace.wait_for(
-        POLICY,
-        lambda found: all(found.get("status", {}).get(name) == value for name, value in status.items()),
-        what=what,
-        timeout_seconds=ROLLOUT_SECONDS,
-    )
-
-
 @pytest.mark.parametrize(
     "changed",
-    [{"chunking": {"sizeTokens": 64}}, {"embedding": {"model": "use-m3"}}],
+    [SMALLER_CHUNKS, {"embedding": {"model": "use-m3"}}],
     ids=["a new index shares the pods", "a new model has pods of its own"],
 )
 def test_a_share_then_everybody_then_back(
@@ -91,12 +50,7 @@ def test_a_share_then_everybody_then_back(
         assert "done" in rag(namespace, "promote", "docs")
         wait_for_policy(namespace, "has promoted", stable=candidate, phase="Idle")
         assert "done" in rag(namespace, "rollback", "docs", "--reason", "test")
-        back = namespace.wait_for(
-            POLICY,
-            lambda found: found["status"]["stable"] == stable and not found["status"]["routing"].get("pending"),
-            what="says that every pod serves the earlier release",
-            timeout_seconds=ROLLOUT_SECONDS,
-        )
+        back = wait_until_back(namespace, stable)
         obeyed = time.time()
         assert back["status"]["lastRequest"]["result"] == "done"
 
@@ -112,6 +66,12 @@ def test_a_candidate_that_was_taken_back_is_tried_again_only_when_a_person_says_
     with_a_candidate(namespace)
     assert "done" in rag(namespace, "abort", "docs")
     wait_for_policy(namespace, "serves stable alone", candidate="", stable=stable)
+
+    for _ in range(10):
+        change(namespace, KNOWLEDGE_BASE, SMALLER_CHUNKS)
+        found = namespace.get(POLICY)
+        assert found is not None
+        assert found["status"].get("candidate", "") == ""
     assert "rejected" in rag(namespace, "status", "docs")
 
     assert "done" in rag(namespace, "retry", "docs")
