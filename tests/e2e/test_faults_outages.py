@@ -93,6 +93,24 @@ def state_of(address: str) -> dict[str, Any]:
         return dict(json.load(answer))
 
 
+def wait_until_warm(namespace: Namespace) -> None:
+    """Wait until every pod holds what it should answer from: after a restart its old Ready stands for a moment."""
+    addresses = [str(pod["status"]["podIP"]) for pod in pods_of(namespace, "retrieval")]
+
+    def told(address: str) -> dict[str, Any]:
+        try:
+            return state_of(address)
+        except OSError as error:
+            return {"ready": False, "error": str(error)}
+
+    wait_for(
+        lambda: all(told(address)["ready"] for address in addresses),
+        what="every sidecar is ready",
+        timeout_seconds=BACK_SECONDS,
+        describe=lambda: str([told(address) for address in addresses]),
+    )
+
+
 def wait_for_answer(namespace: Namespace, text: str) -> None:
     """Wait until an edit is in the answers."""
     with namespace.port_forward("service/docs", 8080) as url:
@@ -184,6 +202,7 @@ def test_any_process_may_be_killed_under_load(
             killed[name] = time.time()
             lab.fault("kill-container", "1", identity.removeprefix("containerd://"))
             wait_until_ready(namespace, but=frozenset({identity}))
+            wait_until_warm(served)  # one at a time: the next kill must meet a pod that has come back
         answers = load.answers()
 
     answered = [each for each in answers if "error" not in each]
