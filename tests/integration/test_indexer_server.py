@@ -29,8 +29,8 @@ NAME = SHAPE.revision_name("kb")
 BEARER = {"Authorization": "Bearer s3cret-token"}
 
 
-def state(phase: str = "Ready") -> IndexerState:
-    revision = RevisionState.model_validate({"name": NAME, "phase": phase, "language": "en"})
+def state() -> IndexerState:
+    revision = RevisionState.model_validate({"name": NAME, "phase": "Ready", "language": "en"})
     return IndexerState(process="one", revisions=[revision])
 
 
@@ -128,17 +128,32 @@ async def test_without_the_token_there_is_nothing_to_learn(client: Client, heade
         "..%2Froot/manifest",
         ".%2E/manifest",
         "kb-0000000000/manifest",
+        "lock/manifest",
     ],
 )
 async def test_names_that_no_ready_revision_lists_are_not_found(client: Client, path: str) -> None:
     assert (await client.get(f"/v1/revisions/{path}", headers=BEARER)).status == 404
 
 
-@pytest.mark.parametrize("phase", ["Pending", "Building", "Failed"])
-async def test_a_revision_that_is_not_ready_is_not_copied(root: Path, token_file: Path, phase: str) -> None:
-    server = IndexerServer(state=lambda: state(phase), root=root, token_file=token_file)
+async def test_a_revision_that_is_not_proven_yet_is_not_copied(client: Client, root: Path) -> None:
+    manifest = Manifest.decode((root / NAME / MANIFEST_NAME).read_bytes(), place="here")
+    (root / NAME / MANIFEST_NAME).write_bytes(manifest.model_copy(update={"ready": False}).encode())
+
+    assert (await client.get(f"/v1/revisions/{NAME}/manifest", headers=BEARER)).status == 404
+
+
+async def test_what_is_ready_can_be_copied_before_a_new_process_knows_its_config(root: Path, token_file: Path) -> None:
+    just_started = IndexerState(process="", message="starts")
+    server = IndexerServer(state=lambda: just_started, root=root, token_file=token_file)
     async with TestClient(TestServer(server.application())) as client:
-        assert (await client.get(f"/v1/revisions/{NAME}/manifest", headers=BEARER)).status == 404
+        assert (await client.get(f"/v1/revisions/{NAME}/manifest", headers=BEARER)).status == 200
+
+
+async def test_a_revision_that_is_being_removed_is_not_copied(client: Client, root: Path) -> None:
+    (root / NAME).rename(root / f".dropped-{NAME}")
+
+    for name in (NAME, f".dropped-{NAME}"):
+        assert (await client.get(f"/v1/revisions/{name}/manifest", headers=BEARER)).status == 404
 
 
 async def test_a_folder_that_is_damaged_is_not_copied(client: Client, root: Path) -> None:

@@ -1,12 +1,18 @@
 """What an indexer tells over HTTP: its state to the control plane, its segments to pods.
 
 State holds names, counts and reasons. Segments hold the text of every tenant, so they need the
-bearer token, exist for ready revisions alone, and only names that the revision's manifest lists are
-files: a path is never built from what a caller sent. Without a token file there are no segments.
+bearer token, exist for ready revisions alone, and only names that lie in the root and that the
+revision's manifest lists are files: a path is never built from what a caller sent. Without a token
+file there are no segments.
+
+Whether a revision is ready is read from its manifest on the volume, not from the state: a process
+that has just started, or waits for the Lease, does not know its revisions yet, and pods must get
+what was proven before.
 """
 
 import asyncio
 import hmac
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -88,15 +94,19 @@ class IndexerServer:
             return b""
 
     async def _manifest(self, revision: str) -> tuple[bytes, Manifest] | None:
-        ready = {known.name for known in self._state().revisions if known.phase == "Ready"}
-        return await asyncio.to_thread(_read_manifest, self._root / revision) if revision in ready else None
+        return await asyncio.to_thread(_ready_manifest, self._root, revision)
 
 
-def _read_manifest(folder: Path) -> tuple[bytes, Manifest] | None:
+def _ready_manifest(root: Path, revision: str) -> tuple[bytes, Manifest] | None:
+    """Return the manifest of a revision that lies in `root` and is ready."""
+    # What is being removed has a name with a dot in front.
+    if revision.startswith(".") or revision not in os.listdir(root):
+        return None
+    folder = root / revision
     try:
         content = (folder / MANIFEST_NAME).read_bytes()
         manifest = Manifest.decode(content, place=str(folder))
-    except (FileNotFoundError, RevisionUnavailableError, StateVersionError):
+    except (FileNotFoundError, NotADirectoryError, RevisionUnavailableError, StateVersionError):
         return None
     return (content, manifest) if manifest.ready else None
 
