@@ -47,12 +47,22 @@ def wait_for_reason(namespace: Namespace, resource: str, condition_type: str, re
 
 
 def quota(pods: int) -> dict[str, Any]:
-    """Return a ResourceQuota that allows so many pods."""
+    """Return a ResourceQuota that allows so many pods, and none with a container that has no limits."""
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {"name": "small"},
-        "spec": {"hard": {"pods": str(pods)}},
+        "spec": {"hard": {"pods": str(pods), "limits.cpu": "100", "limits.memory": "100Gi"}},
+    }
+
+
+def largest_container(memory: str) -> dict[str, Any]:
+    """Return a LimitRange that allows containers up to a size."""
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "tight"},
+        "spec": {"limits": [{"type": "Container", "max": {"memory": memory}}]},
     }
 
 
@@ -95,11 +105,13 @@ def test_pods_that_admission_refuses_are_said_in_its_words_and_the_old_ones_serv
     wait_until_serving(served)
 
 
-def test_a_quota_is_the_reason_until_it_is_lifted(namespace: Namespace) -> None:
-    namespace.apply(quota(0), *quickstart())
-    assert "exceeded quota: small" in wait_for_reason(namespace, KNOWLEDGE_BASE, "Ready", "PodCreationFailed")
+def test_what_a_namespace_may_use_is_the_reason_until_there_is_more(namespace: Namespace) -> None:
+    namespace.apply(largest_container("16Mi"), *quickstart())
+    message = wait_for_reason(namespace, KNOWLEDGE_BASE, "Ready", "PodCreationFailed")
+    assert "maximum memory usage per Container is 16Mi" in message
 
     namespace.apply(quota(1))
+    namespace.delete("limitrange/tight")
     namespace.wait_for_condition(KNOWLEDGE_BASE, "Ready", timeout_seconds=CONVERGED_SECONDS)
     assert "exceeded quota: small" in wait_for_reason(namespace, PIPELINE, "Ready", "PodCreationFailed")
 
