@@ -1,9 +1,14 @@
 """Steps and looks that tests of the pipeline `desk` share."""
 
+import json
+
 from tidegate_api.config import RoutingTable
+from tidegate_operator.core.keys import Key
 from tidegate_operator.core.kinds import Kind, Manifest
 
 from .rig import DESK, DOCS, Rig, knowledge_base, pipeline, source_map
+
+RULES = Key(Kind.ROUTING_POLICY, "acme", "desk")
 
 
 def rig_with_docs() -> Rig:
@@ -40,3 +45,22 @@ def public(rig: Rig) -> str:
 
 def phases(rig: Rig) -> dict[str, str]:
     return {each["name"]: each["phase"] for each in rig.status(DESK)["releases"]}
+
+
+async def ask(rig: Rig, verb: str, *, to: str = "", key: Key = RULES, id: str = "", **spoilt: object) -> Manifest:
+    """Write a request on an object, settle, and return the last outcome."""
+    live = rig.cluster.objects[key.ref]
+    request = {
+        "id": id or f"{verb}-{len(rig.cluster.calls)}",
+        "verb": verb,
+        "to": to,
+        "uid": live["metadata"]["uid"],
+        "issuedAt": rig.clock.now().isoformat(),
+        "by": "ann",
+        "reason": "because",
+        **spoilt,
+    }
+    live["metadata"].setdefault("annotations", {})["tidegate.dev/request"] = json.dumps(request)
+    await settle(rig)
+    found: Manifest = rig.status(DESK)["requests"][0]
+    return found

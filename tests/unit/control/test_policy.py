@@ -1,16 +1,14 @@
 """RoutingPolicies over a pipeline: steps, pins and rules, requests, who rules, on a cluster in memory."""
 
-import json
 
 import pytest
 
-from tidegate_api.config import RoutingTable
 from tidegate_operator.core.keys import Key
 from tidegate_operator.core.kinds import Kind, Manifest, Ref
 
-from .rig import DESK, DOCS, Rig, knowledge_base, pipeline, policy, source_map
+from .desk import RULES, ask, settle, table
+from .rig import DESK, Rig, knowledge_base, pipeline, policy, source_map
 
-RULES = Key(Kind.ROUTING_POLICY, "acme", "desk")
 STEPS = [{"name": "five", "percent": 5}, {"name": "look", "pause": {}}, {"name": "all", "percent": 100}]
 
 
@@ -26,35 +24,8 @@ async def rig() -> Rig:
     return rig
 
 
-async def settle(rig: Rig) -> None:
-    await rig.settle(DOCS, DESK)
-
-
-def table(rig: Rig) -> RoutingTable:
-    return RoutingTable.model_validate_json(rig.get(Kind.CONFIG_MAP, "desk-routing")["data"]["routing.json"])
-
-
 def rollout(rig: Rig) -> Manifest:
     found: Manifest = rig.status(DESK)["rollout"]
-    return found
-
-
-async def ask(rig: Rig, verb: str, *, to: str = "", key: Key = RULES, id: str = "", **spoilt: object) -> Manifest:
-    """Write a request on an object, settle, and return the last outcome."""
-    live = rig.cluster.objects[key.ref]
-    request = {
-        "id": id or f"{verb}-{len(rig.cluster.calls)}",
-        "verb": verb,
-        "to": to,
-        "uid": live["metadata"]["uid"],
-        "issuedAt": rig.clock.now().isoformat(),
-        "by": "ann",
-        "reason": "because",
-        **spoilt,
-    }
-    live["metadata"].setdefault("annotations", {})["tidegate.dev/request"] = json.dumps(request)
-    await settle(rig)
-    found: Manifest = rig.status(DESK)["requests"][0]
     return found
 
 
