@@ -22,6 +22,9 @@ HEADER_PROXY_SECRET = "x-tidegate-proxy-secret"  # noqa: S105 - the name of a he
 HEADER_DEGRADED = "x-tidegate-degraded"
 HEADER_RESULTS = "x-tidegate-results"
 
+# How many results a request that does not say gets, where the pipeline's limit allows them.
+DEFAULT_TOP_K = 10
+
 
 class ErrorCode(StrEnum):
     """Closed set of error codes that callers may rely on."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from tidegate_api.wire import Degraded, Location, Result, SearchRequest, SearchResponse
+from tidegate_api.wire import DEFAULT_TOP_K, Degraded, Location, Result, SearchRequest, SearchResponse
 from tidegate_runtime.engine import Ask, Engine, Found, OpenIndex, OpenRelease, Outcome
 from tidegate_runtime.errors import (
     DeadlineExceededError,
@@ -24,7 +24,6 @@ from tidegate_runtime.pipeline.graph import Graph
 from tidegate_runtime.ports import Permission
 from tidegate_runtime.releases import Releases
 
-DEFAULT_TOP_K = 10
 MAX_TOP_K = 1000
 
 

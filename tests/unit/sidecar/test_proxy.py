@@ -10,7 +10,7 @@ from tests.unit.sidecar.builders import config, key_entry, table
 from tests.unit.sidecar.fakes import FakeSearcher
 
 from tidegate_api.config import HeaderMatch, LimitsConfig, PinConfig, RuleConfig
-from tidegate_api.wire import ErrorCode, SearchRequest
+from tidegate_api.wire import DEFAULT_TOP_K, ErrorCode, SearchRequest
 from tidegate_sidecar.answers import Response
 from tidegate_sidecar.errors import RequestError
 from tidegate_sidecar.http1 import Request
@@ -106,6 +106,13 @@ async def test_the_runtime_is_asked_for_what_the_caller_may_see():
         filters,
         True,
     )
+
+
+@pytest.mark.parametrize(("limit", "wanted"), [(3, 3), (100, DEFAULT_TOP_K)], ids=["limit", "default"])
+async def test_without_a_top_k_the_runtime_is_asked_for_the_default_within_the_pipelines_limit(limit, wanted):
+    path = Path(limits=LimitsConfig(max_top_k=limit))
+    path.ask()
+    assert path.search.body["top_k"] == wanted
 
 
 DEADLINES = {"none": ({}, 10_000), "shorter": ({"deadline_ms": 300}, 300), "longer": ({"deadline_ms": 60_000}, 10_000)}
