@@ -26,6 +26,7 @@ from tidegate_sidecar.identity import Identity, build_identity
 logger = logging.getLogger(__name__)
 
 PROXY_SECRET_ENTRY = "secret"  # noqa: S105 - the name of an entry, not a secret
+KEYS_FIELD = "spec.auth.apiKeys.secretRef"
 
 
 class SettingsError(Exception):
@@ -65,13 +66,13 @@ def load_config(path: Path) -> SidecarConfig:
 
 def load_identity(auth: AuthConfig) -> Identity:
     """Read the mounted Secrets. What is missing or broken in them closes doors and is told in `problems`."""
-    problems: list[str] = []
+    problem = ""
     key_entries: dict[str, bytes] | None = None
     proxy_secret: bytes | None = None
     if auth.api_keys_dir is not None:
-        key_entries = read_entries(Path(auth.api_keys_dir)) or {}
-        if not key_entries:
-            problems.append(f"no API keys in {auth.api_keys_dir}; mount the Secret that auth.apiKeys names")
+        found = read_entries(Path(auth.api_keys_dir))
+        problem = _why_no_keys(auth.api_keys_dir, found)
+        key_entries = found or {}
     if auth.trusted_headers_dir is not None:
         proxy_secret = (read_entries(Path(auth.trusted_headers_dir)) or {}).get(PROXY_SECRET_ENTRY)
     return build_identity(
@@ -79,8 +80,16 @@ def load_identity(auth: AuthConfig) -> Identity:
         key_entries=key_entries,
         trusts_proxy=auth.trusted_headers_dir is not None,
         proxy_secret=proxy_secret,
-        problems=tuple(problems),
+        problems=(problem,) if problem else (),
     )
+
+
+def _why_no_keys(directory: str, entries: dict[str, bytes] | None) -> str:
+    if entries is None:
+        return f"no folder {directory} to read API keys from; mount the Secret that {KEYS_FIELD} names"
+    if not entries:
+        return f"the Secret that {KEYS_FIELD} names has no entry in {directory}; add one entry for each key"
+    return ""
 
 
 class SettingsKeeper:

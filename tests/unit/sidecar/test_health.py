@@ -82,7 +82,7 @@ async def test_a_candidate_that_is_not_warm_does_not_take_the_pod_out(tmp_path):
 async def test_without_a_live_key_the_pod_is_not_ready(tmp_path):
     pod = Pod(tmp_path, config(anonymous=False, api_keys_dir=str(tmp_path / "none")))
     await pod.obey(table("rel-a"))
-    assert "no API keys in" in pod.not_ready()
+    assert "mount the Secret that spec.auth.apiKeys.secretRef names" in pod.not_ready()
 
 
 async def test_the_state_document_tells_what_is_in_force_and_all_that_is_wrong(tmp_path):

@@ -131,9 +131,16 @@ async def test_a_mount_that_appears_later_is_found(tmp_path):
     path, keys = tmp_path / "config.json", tmp_path / "keys"
     write(path, config(anonymous=False, api_keys_dir=str(keys)))
     async with Following(path) as following:
-        assert f"no API keys in {keys}" in following.keeper.current.identity.unusable(NOW)
+        assert f"no folder {keys} to read API keys from" in following.keeper.current.identity.unusable(NOW)
         mount(keys, web=key_entry("k", "acme"))
         assert (await following.next_change()).identity.unusable(NOW) == ""
+
+
+def test_a_mounted_secret_without_an_entry_is_not_taken_for_a_missing_mount(tmp_path):
+    mount(tmp_path / "keys")
+    identity = load_identity(config(anonymous=False, api_keys_dir=str(tmp_path / "keys")).auth)
+    told = f"the Secret that spec.auth.apiKeys.secretRef names has no entry in {tmp_path / 'keys'}"
+    assert identity.unusable(NOW) == f"{told}; add one entry for each key"
 
 
 def test_the_proxy_secret_is_one_entry_of_its_mount(tmp_path):
