@@ -1,8 +1,9 @@
 """Judges manifests as the API server and the operator would, without either.
 
-Three looks, all of them always: members that the schema does not know, the schema with its CEL
-rules, and what CEL cannot say (graphs, models, references to other objects, what those hold). What is
-accepted is parsed and complete; what is not is a line with file, object, field, value and next step.
+Three looks: members that the schema does not know, the schema with its CEL rules, and what CEL cannot
+say (graphs, models, references to other objects, what those hold). An object that its schema refuses
+is not given the third, all others are. What is accepted is parsed and complete; what is not is a line
+with file, object, field, value and next step.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,22 +53,22 @@ def accept(manifests: Manifests, claims: Mapping[str, Path]) -> Accepted:
     Raises:
         ManifestError: anything is wrong, or there is nothing to serve.
     """
-    problems = [
-        f"{manifest}: {violation}"
-        for kind in OUR_KINDS
-        for manifest in manifests.of_kind(kind)
-        for violation in (*unknown_fields(kind, manifest.body), *violations(kind, manifest.body))
-    ]
-    if problems:
-        raise ManifestError(problems)
+    problems: list[str] = []
+    specs: dict[str, dict[str, object]] = {kind: {} for kind in OUR_KINDS}
+    for kind in OUR_KINDS:
+        for manifest in manifests.of_kind(kind):
+            refused = violations(kind, manifest.body)
+            problems += [f"{manifest}: {each}" for each in (*unknown_fields(kind, manifest.body), *refused)]
+            if not refused:
+                specs[kind][manifest.name] = manifest.body["spec"]
     accepted = Accepted(
         manifests,
-        {m.name: KnowledgeBaseSpec.model_validate(m.body["spec"]) for m in manifests.of_kind("KnowledgeBase")},
-        {m.name: RetrievalPipelineSpec.model_validate(m.body["spec"]) for m in manifests.of_kind("RetrievalPipeline")},
-        {m.name: RoutingPolicySpec.model_validate(m.body["spec"]) for m in manifests.of_kind("RoutingPolicy")},
+        {name: KnowledgeBaseSpec.model_validate(spec) for name, spec in specs["KnowledgeBase"].items()},
+        {name: RetrievalPipelineSpec.model_validate(spec) for name, spec in specs["RetrievalPipeline"].items()},
+        {name: RoutingPolicySpec.model_validate(spec) for name, spec in specs["RoutingPolicy"].items()},
     )
-    problems = [f"{manifest}: {violation}" for manifest, violation in _beyond_the_schema(accepted, claims)]
-    if not accepted.pipelines:
+    problems += [f"{manifest}: {violation}" for manifest, violation in _beyond_the_schema(accepted, claims)]
+    if not manifests.of_kind("RetrievalPipeline"):
         problems.append(
             "no RetrievalPipeline is among the given files; add one, as in examples/quickstart/pipeline.yaml"
         )

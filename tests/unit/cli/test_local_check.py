@@ -140,3 +140,21 @@ def test_the_sync_annotation_is_the_token_that_asks_for_a_look(tmp_path: Path) -
 def test_a_claim_is_accepted_with_a_folder_for_it(tmp_path: Path) -> None:
     files = knowledge_base(sources=[volume("docs")])
     assert list(accept(manifests(files, pipeline()), {"docs": tmp_path}).knowledge_bases) == ["docs"]
+
+
+def test_what_the_schema_refuses_in_one_object_hides_no_mistake_in_another() -> None:
+    lost = knowledge_base("lost", sources=[{"name": "docs", "from": {"configMap": {"name": "nowhere"}}}])
+    with pytest.raises(ManifestError) as caught:
+        accept(manifests(DOCUMENTS, knowledge_base(language="fr"), lost, pipeline(knowledgeBases=[{"name": "x"}])), {})
+    assert [problem.partition(": ")[2].partition(": ")[0] for problem in caught.value.problems] == [
+        "KnowledgeBase docs",
+        "KnowledgeBase lost",
+        "RetrievalPipeline docs",
+    ]
+
+
+def test_an_object_that_the_schema_refuses_is_there_for_those_that_name_it() -> None:
+    with pytest.raises(ManifestError) as caught:
+        accept(manifests(DOCUMENTS, knowledge_base(language="fr"), pipeline(auth={}), policy()), {})
+    assert len(caught.value.problems) == 2
+    assert not any("among the given files" in problem for problem in caught.value.problems)
