@@ -45,11 +45,38 @@ INVALID = {
     "top_k too large": (body(top_k=11), "top_k 11 is more than 10 (limits.maxTopK)"),
     "top_k of another type": (body(top_k="many"), "member top_k: 'many'"),
     "deadline": (body(deadline_ms=-1), "member deadline_ms: -1"),
-    "filter operator": (body(filters={"type": "like"}), "'eq', 'in', 'and', 'or'"),
-    "filter without a value": (body(filters={"type": "eq", "key": "a"}), "member filters.eq.value is missing"),
-    "filter with more": (body(filters={"type": "eq", "key": "a", "value": 1, "z": 2}), "unknown member 'filters.eq.z'"),
-    "a number that JSON lacks": (body(filters={"type": "eq", "key": "a", "value": float("nan")}), "NaN"),
 }
+SCALAR = "must be a text, a number, true or false"
+INVALID_FILTERS = {
+    "no object": ("year", "member filters: 'year': input should be an object"),
+    "no type": ({"key": "a"}, "member filters.type is missing; add it"),
+    "operator": ({"type": "like"}, "member filters.type: 'like': must be one of 'eq', 'in', 'and', 'or'; correct it"),
+    "no value": ({"type": "eq", "key": "a"}, "member filters.value is missing; add it"),
+    "more": ({"type": "eq", "key": "a", "value": 1, "z": 2}, "unknown member 'filters.z'; leave it out"),
+    "key": ({"type": "eq", "key": 5, "value": 1}, "member filters.key: 5: input should be a valid string"),
+    "object": ({"type": "eq", "key": "a", "value": {}}, f"member filters.value: {{}}: {SCALAR}; correct it"),
+    "null": ({"type": "eq", "key": "a", "value": None}, f"member filters.value: null: {SCALAR}; correct it"),
+    "list": ({"type": "eq", "key": "a", "value": [1]}, f"member filters.value: [1]: {SCALAR}; for several use `in`"),
+    "no list": ({"type": "in", "key": "a", "value": 1}, "member filters.value: 1: input should be a valid array"),
+    "item": ({"type": "in", "key": "a", "value": [1, [2]]}, f"member filters.value.1: [2]: {SCALAR}; correct it"),
+    "NaN": ({"type": "eq", "key": "a", "value": float("nan")}, f"member filters.value: NaN: {SCALAR}; correct it"),
+}
+
+
+def nested(filters: object) -> object:
+    """The same fault two levels down."""
+    return {"type": "and", "filters": [{"type": "eq", "key": "a", "value": 1}, {"type": "or", "filters": [filters]}]}
+
+
+@pytest.mark.parametrize(("filters", "message"), INVALID_FILTERS.values(), ids=INVALID_FILTERS)
+def test_a_refused_filter_is_named_as_the_caller_wrote_it(filters, message):
+    with pytest.raises(RequestError) as refused:
+        read_retrieve(body(filters=filters), LIMITS)
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
+    assert refused.value.message.startswith(message)
+    with pytest.raises(RequestError) as refused:
+        read_retrieve(body(filters=nested(filters)), LIMITS)
+    assert refused.value.message.startswith(message.replace("filters", "filters.filters.1.filters.0"))
 
 
 @pytest.mark.parametrize(("content", "message"), INVALID.values(), ids=INVALID)
