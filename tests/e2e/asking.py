@@ -88,6 +88,12 @@ def ask(url: str, query: str, *, key: str = "", top_k: int = 5, **headers: str) 
         return Answer(error.code, json.load(error))
 
 
+def text_of(url: str) -> str:
+    """Return what a page says."""
+    with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as response:
+        return str(response.read().decode())
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
     """A pod that asks one question after the other."""

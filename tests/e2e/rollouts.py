@@ -14,11 +14,11 @@ POLICY = "routingpolicies/docs"
 SMALLER_CHUNKS = {"chunking": {"sizeTokens": 64}}
 
 
-def rag(namespace: Namespace, *arguments: str) -> str:
-    """Run the plugin as kubectl does."""
+def rag(namespace: Namespace, *arguments: str, key: str = "") -> str:
+    """Run the plugin as kubectl does; `key` comes from the environment."""
     command = (str(BIN / "kubectl-rag"), "--namespace", namespace.name, *arguments)
-    path = namespace.cluster.path
-    return run("env", f"KUBECONFIG={namespace.cluster.kubeconfig}", *command, path=path, timeout_seconds=90)
+    variables = (f"KUBECONFIG={namespace.cluster.kubeconfig}", *([f"TIDEGATE_KEY={key}"] if key else []))
+    return run("env", *variables, *command, path=namespace.cluster.path, timeout_seconds=90)
 
 
 def serve_with_policy(namespace: Namespace) -> str:

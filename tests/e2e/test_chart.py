@@ -1,6 +1,7 @@
 """The chart on a real cluster: what a release needs, what an upgrade leaves alone, what uninstalling keeps."""
 
 import pytest
+from tests.e2e.asking import text_of
 from tests.e2e.chart import Chart
 from tests.e2e.cluster import CommandError, Namespace
 from tests.e2e.serving import pods_of
@@ -72,6 +73,11 @@ def test_a_namespaced_release_serves_its_namespace_with_no_right_outside(chart: 
     assert namespace.kubectl(*ask).strip() == "yes"
     with pytest.raises(CommandError, match="no"):
         namespace.cluster.kubectl("--namespace", "default", *ask)
+
+
+def test_the_operators_metrics_are_behind_their_service(operator: Namespace) -> None:
+    with operator.port_forward("service/tidegate-operator-metrics", 8081) as url:
+        assert "tidegate_" in text_of(f"{url}/metrics")
 
 
 @pytest.mark.usefixtures("operator")

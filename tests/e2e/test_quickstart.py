@@ -4,9 +4,9 @@ import time
 
 import pytest
 import yaml
-from tests.e2e.asking import ask
-from tests.e2e.cluster import Cluster, Namespace
-from tests.e2e.rollouts import SMALLER_CHUNKS
+from tests.e2e.asking import ask, text_of
+from tests.e2e.cluster import Cluster, CommandError, Namespace
+from tests.e2e.rollouts import SMALLER_CHUNKS, rag
 from tests.e2e.serving import (
     EXAMPLES,
     KNOWLEDGE_BASE,
@@ -15,6 +15,7 @@ from tests.e2e.serving import (
     apply_quickstart,
     change,
     documents,
+    pods_of,
     serving_release,
     under_load,
     wait_until_serving,
@@ -45,6 +46,11 @@ def test_the_quickstart_answers_and_reads_like_the_interface(namespace: Namespac
     bases = namespace.kubectl("get", "kb").splitlines()
     assert bases[0].split() == ["NAME", "READY", "REVISION", "DOCS", "CHUNKS", "BUILDING", "AGE"]
     assert bases[1].split()[:3] == ["docs", "True", answer.body["results"][0]["revision"]]
+
+    (pod,) = pods_of(namespace, "retrieval")
+    with namespace.port_forward(f"pods/{pod['metadata']['name']}", 8081) as url:
+        metrics = text_of(f"{url}/metrics")
+    assert "tidegate_requests_total{" in metrics
 
 
 def test_edits_and_deletions_reach_the_answers_without_a_restart(namespace: Namespace) -> None:
@@ -93,6 +99,8 @@ def test_another_chunking_is_built_beside_and_serving_never_stops(namespace: Nam
     after = namespace.get("knowledgebases/docs")
     assert after is not None
     assert after["status"]["latestRevision"] != before["status"]["latestRevision"]
+    listed = rag(namespace, "revisions", "docs")
+    assert all(found["status"]["latestRevision"] in listed for found in (before, after))
 
 
 @example
@@ -108,6 +116,12 @@ def test_tenants_see_their_own_documents_and_nobody_elses(namespace: Namespace) 
     assert "June" in globex.text
     assert "March" not in globex.text
     assert refused.status == 401
+
+    question = ("query", "handbook", "when is the yearly bonus paid?")
+    assert "March" in rag(namespace, *question, "--key", "acme-key")
+    assert "June" in rag(namespace, *question, key="globex-key")
+    with pytest.raises(CommandError, match="unauthenticated"):
+        rag(namespace, *question)
 
 
 def test_a_missing_source_is_a_reason_that_names_the_next_step(namespace: Namespace) -> None:

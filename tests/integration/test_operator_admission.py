@@ -35,7 +35,12 @@ async def judge(kube: KubeCluster, case: Case) -> str | None:
     if status < HTTPStatus.BAD_REQUEST:
         return "accepted"
     message = str(body.get("message"))
-    return None if case.message in message else f"refused with another message: {message}"
+    if case.message not in message:
+        return f"refused with another message: {message}"
+    # A field that is not known, or a list that is too long, stands in the message alone.
+    causes = (body.get("details") or {}).get("causes") or []
+    named = [str(cause.get("field", "")) for cause in causes]
+    return None if case.path in message or case.path in named else f"{case.path} is not named: {message}"
 
 
 def path_of(kind: str, name: str = "") -> str:
