@@ -190,20 +190,27 @@ def _allowed_ms(asked: RetrieveRequest, limits: LimitsConfig) -> int:
 def _search_body(
     attempt: Attempt, decision: Decision, caller: Caller, asked: RetrieveRequest, limits: LimitsConfig
 ) -> bytes:
-    """Return a `SearchRequest`. Its parts are checked already; building the model again would cost as much as routing."""
-    return orjson.dumps(
-        {
-            "query_id": attempt.query_id,
-            "release": decision.release,
-            "query": asked.query,
-            "scope": {"tenant": caller.tenant, "groups": caller.groups},
-            "knowledge_bases": asked.knowledge_bases,
-            "top_k": asked.top_k or min(DEFAULT_TOP_K, limits.max_top_k),
-            "filters": None if asked.filters is None else asked.filters.model_dump(),
-            "deadline_ms": max(1, _allowed_ms(asked, limits) - HOP_MARGIN_MS),
-            "explain": asked.explain,
-        }
-    )
+    """Return a `SearchRequest`. Its parts are checked already; building the model again would cost as much as routing.
+
+    Raises:
+        RequestError: a filter holds a number that the hop can't carry.
+    """
+    search = {
+        "query_id": attempt.query_id,
+        "release": decision.release,
+        "query": asked.query,
+        "scope": {"tenant": caller.tenant, "groups": caller.groups},
+        "knowledge_bases": asked.knowledge_bases,
+        "top_k": asked.top_k or min(DEFAULT_TOP_K, limits.max_top_k),
+        "filters": None if asked.filters is None else asked.filters.model_dump(),
+        "deadline_ms": max(1, _allowed_ms(asked, limits) - HOP_MARGIN_MS),
+        "explain": asked.explain,
+    }
+    try:
+        return orjson.dumps(search)
+    except orjson.JSONEncodeError:
+        message = "member filters: a number in it needs more than 64 bits; write it as a text"
+        raise RequestError(ErrorCode.INVALID_REQUEST, message) from None
 
 
 def _route_fields(attempt: Attempt) -> bytes:

@@ -115,6 +115,14 @@ async def test_without_a_top_k_the_runtime_is_asked_for_the_default_within_the_p
     assert path.search.body["top_k"] == wanted
 
 
+async def test_a_filter_with_a_number_beyond_64_bits_is_the_callers_error():
+    path = Path()
+    path.ask(filters={"type": "eq", "key": "year", "value": 2**64})
+    assert path.answer["error"]["code"] == "invalid_request"
+    assert "needs more than 64 bits; write it as a text" in path.answer["error"]["message"]
+    assert path.searcher.searches == []
+
+
 DEADLINES = {"none": ({}, 10_000), "shorter": ({"deadline_ms": 300}, 300), "longer": ({"deadline_ms": 60_000}, 10_000)}
 
 
