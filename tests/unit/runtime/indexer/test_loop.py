@@ -302,6 +302,18 @@ def test_chunk_sizes_there_and_back_leave_one_copy_of_every_text(world: Any, sha
     assert (len(world.ids()), len(chunks), len(set(chunks))) == (30, 90, 90)
 
 
+def test_the_same_text_under_two_names_is_two_documents(world: Any, shape: Any) -> None:
+    for name in ("leave.md", "copy-of-leave.md"):
+        world.write(name, words(500))
+    world.configure(shape())
+    world.tick()
+
+    assert {key.document_id: len(record.chunks) for key, record in world.writer.records.items()} == {
+        "leave.md": 10,
+        "copy-of-leave.md": 10,
+    }
+
+
 def test_a_document_that_shrinks_leaves_no_old_chunk(world: Any, shape: Any) -> None:
     world.write("a.md", words(500))
     world.configure(shape())
