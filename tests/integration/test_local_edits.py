@@ -176,6 +176,24 @@ def test_a_broken_edit_is_named_and_the_old_files_go_on_until_it_is_mended(port:
     assert (port.ask(HARBOUR).body["release"], port.children()) == (release, children)
 
 
+def test_an_edit_of_what_may_not_change_is_refused_as_a_cluster_would(port: LocalServer) -> None:
+    manifest = port.files / "RoutingPolicy-port.yaml"
+    policy = {
+        "apiVersion": "tidegate.dev/v1alpha1",
+        "kind": "RoutingPolicy",
+        "metadata": {"name": "port"},
+        "spec": {"pipeline": {"name": "port"}, "salt": "one"},
+    }
+    write_manifests(port.files, policy)
+    port.until_printed("RoutingPolicy port: is checked but not obeyed here")
+    printed = len(port.output)
+    replace(manifest, manifest.read_text().replace("salt: one", "salt: two"))
+    port.until_printed(f'{manifest}: RoutingPolicy port: spec.salt: "two": can\'t change once it is set', after=printed)
+    port.until_printed("the files as they were before stay in force", after=printed)
+    manifest.unlink()
+    port.until_printed("files read anew", after=printed)
+
+
 def test_documents_that_cannot_be_read_are_named_with_the_reason_and_harm_no_other(port: LocalServer) -> None:
     papers = port.folder / "papers"
     bad = papers / "bad"

@@ -122,7 +122,8 @@ class Session:
         if seen != self._seen:
             self._seen = seen
             try:
-                self._accepted = accept(read_manifests(self._options.files), self._options.claims)
+                manifests, before = read_manifests(self._options.files), self._accepted.manifests
+                self._accepted = accept(manifests, self._options.claims, before=before)
             except ManifestError as error:
                 self._say_once(f"{error}\nthe files as they were before stay in force")
                 return

@@ -47,8 +47,11 @@ class Accepted:
         ]
 
 
-def accept(manifests: Manifests, claims: Mapping[str, Path]) -> Accepted:
+def accept(manifests: Manifests, claims: Mapping[str, Path], *, before: Manifests | None = None) -> Accepted:
     """Return the specs to serve; `claims` are the folders that stand for PersistentVolumeClaims.
+
+    Args:
+        before: what was accepted last, of which `manifests` are an edit; some rules compare the two.
 
     Raises:
         ManifestError: anything is wrong, or there is nothing to serve.
@@ -57,7 +60,8 @@ def accept(manifests: Manifests, claims: Mapping[str, Path]) -> Accepted:
     specs: dict[str, dict[str, object]] = {kind: {} for kind in OUR_KINDS}
     for kind in OUR_KINDS:
         for manifest in manifests.of_kind(kind):
-            refused = violations(kind, manifest.body)
+            old = before.find(kind, manifest.name) if before is not None else None
+            refused = violations(kind, manifest.body, old.body if old is not None else None)
             problems += [f"{manifest}: {each}" for each in (*unknown_fields(kind, manifest.body), *refused)]
             if not refused:
                 specs[kind][manifest.name] = manifest.body["spec"]

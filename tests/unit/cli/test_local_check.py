@@ -158,3 +158,31 @@ def test_an_object_that_the_schema_refuses_is_there_for_those_that_name_it() -> 
         accept(manifests(DOCUMENTS, knowledge_base(language="fr"), pipeline(auth={}), policy()), {})
     assert len(caught.value.problems) == 2
     assert not any("among the given files" in problem for problem in caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (policy(salt="b"), 'm.yaml: RoutingPolicy docs: spec.salt: "b": can\'t change once it is set'),
+        (policy(), "m.yaml: RoutingPolicy docs: spec.salt: null: can't change once it is set"),
+        (
+            policy("other", salt="a"),
+            'm.yaml: RoutingPolicy docs: spec.pipeline: {"name": "other"}: can\'t change: delete this RoutingPolicy',
+        ),
+    ],
+)
+def test_an_edit_may_not_change_what_may_not_change_on_a_cluster(edit: dict, message: str) -> None:
+    others = (DOCUMENTS, knowledge_base(), pipeline())
+    before = accept(manifests(*others, policy(salt="a")), {}).manifests
+    with pytest.raises(ManifestError) as caught:
+        accept(manifests(*others, edit), {}, before=before)
+    assert len(caught.value.problems) == 1
+    assert caught.value.problems[0].startswith(message)
+
+
+def test_an_object_that_was_away_comes_back_as_another_one() -> None:
+    others = (DOCUMENTS, knowledge_base(), pipeline())
+    before = accept(manifests(*others, policy(salt="a")), {}).manifests
+    without = accept(manifests(*others), {}, before=before).manifests
+    assert list(accept(manifests(*others, policy(salt="b")), {}, before=without).policies) == ["docs"]
+    assert list(accept(manifests(*others, policy(salt="a", unit="tenant")), {}, before=before).policies) == ["docs"]
