@@ -87,6 +87,13 @@ def test_a_complete_set_is_accepted_and_a_policy_is_remarked_on() -> None:
             "Secret 'proxy' has no entry 'secret': add it under stringData",
         ),
         (
+            [
+                *(DOCUMENTS, knowledge_base(), pipeline(auth={"apiKeys": {"secretRef": {"name": "keys"}}})),
+                {"kind": "Secret", "metadata": {"name": "keys"}, "stringData": {}},
+            ],
+            "spec.auth.apiKeys.secretRef.name: Secret 'keys' has no entry: add one per key under stringData",
+        ),
+        (
             [DOCUMENTS, knowledge_base(), pipeline(), policy("other")],
             "spec.pipeline.name: RetrievalPipeline 'other' is not among",
         ),
