@@ -20,8 +20,8 @@ from tidegate_cli.manifests import OUR_KINDS, Manifest, ManifestError, Manifests
 from tidegate_operator.core.acceptance import knowledge_base_violations, pipeline_violations, policy_violations
 from tidegate_operator.core.names import Annotation
 
-_KEYS_SECRET_PATH = "spec.auth.apiKeys.secretRef.name"
-_PROXY_SECRET_PATH = "spec.auth.trustedHeaders.secretRef.name"  # noqa: S105 - the name of a field, not a secret
+_API_KEYS_PATH = "spec.auth.apiKeys.secretRef.name"
+_TRUSTED_HEADERS_PATH = "spec.auth.trustedHeaders.secretRef.name"
 _Found = Iterator[tuple[Manifest, Violation]]
 
 
@@ -124,9 +124,9 @@ def _references(accepted: Accepted) -> Iterator[tuple[Manifest, str, str, str]]:
         for reference in pipeline.knowledge_bases:
             yield owner, "spec.knowledgeBases", "KnowledgeBase", reference.name
         if pipeline.auth.api_keys is not None:
-            yield owner, _KEYS_SECRET_PATH, "Secret", pipeline.auth.api_keys.secret_ref.name
+            yield owner, _API_KEYS_PATH, "Secret", pipeline.auth.api_keys.secret_ref.name
         if pipeline.auth.trusted_headers is not None:
-            yield owner, _PROXY_SECRET_PATH, "Secret", pipeline.auth.trusted_headers.secret_ref.name
+            yield owner, _TRUSTED_HEADERS_PATH, "Secret", pipeline.auth.trusted_headers.secret_ref.name
     for name, policy in accepted.policies.items():
         yield objects["RoutingPolicy", name], "spec.pipeline.name", "RetrievalPipeline", policy.pipeline.name
 
@@ -134,9 +134,9 @@ def _references(accepted: Accepted) -> Iterator[tuple[Manifest, str, str, str]]:
 def _secret_violations(path: str, secret: Manifest) -> Iterator[Violation]:
     """Yield what the field at `path` needs of its Secret and does not find."""
     names = entry_names(secret)
-    if path == _PROXY_SECRET_PATH and "secret" not in names:
+    if path == _TRUSTED_HEADERS_PATH and "secret" not in names:
         yield Violation(path, f"Secret {secret.name!r} has no entry 'secret': add it under stringData")
-    if path == _KEYS_SECRET_PATH and not names:
+    if path == _API_KEYS_PATH and not names:
         yield Violation(path, f"Secret {secret.name!r} has no entry: add one per key under stringData")
 
 
