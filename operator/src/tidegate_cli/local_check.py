@@ -104,11 +104,23 @@ def _reference_violations(accepted: Accepted) -> _Found:
         manifest = accepted.manifests.find(kind, name)
         if manifest is None:
             yield owner, Violation(path, f"{kind} {name!r} is not among the given files: add it or correct the name")
-        elif kind in ("ConfigMap", "Secret"):
+            continue
+        yield from ((owner, violation) for violation in _namespace_violations(path, owner, manifest))
+        if kind in ("ConfigMap", "Secret"):
             held[str(manifest)] = manifest
             yield from ((owner, violation) for violation in _secret_violations(path, manifest))
     for manifest in held.values():
         yield from ((manifest, violation) for violation in entry_violations(manifest))
+
+
+def _namespace_violations(path: str, owner: Manifest, named: Manifest) -> Iterator[Violation]:
+    """Yield when both name a namespace and not the same; who names none lands where it is applied to."""
+    if owner.namespace and named.namespace and owner.namespace != named.namespace:
+        yield Violation(
+            path,
+            f"{named.kind} {named.name!r} is in namespace {named.namespace!r}, not in {owner.namespace!r}: "
+            "references stay within a namespace, put both into one",
+        )
 
 
 def _references(accepted: Accepted) -> Iterator[tuple[Manifest, str, str, str]]:

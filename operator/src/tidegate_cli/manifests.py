@@ -35,6 +35,13 @@ class Manifest:
     name: str
     body: Mapping[str, object]
 
+    @property
+    def namespace(self) -> str:
+        """Return the namespace that the manifest names, empty when it names none."""
+        metadata = self.body.get("metadata")
+        namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
+        return namespace if isinstance(namespace, str) else ""
+
     def __str__(self) -> str:
         name = self.name if len(self.name) <= SHOWN_CHARACTERS else f"{self.name[:SHOWN_CHARACTERS]}…"
         return f"{self.file}: {self.kind} {name}"

@@ -41,6 +41,10 @@ def volume(claim: str) -> dict:
 DOCUMENTS = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "docs"}, "data": {"a.md": "# A"}}
 
 
+def placed(body: dict, namespace: object) -> dict:
+    return {**body, "metadata": {**body["metadata"], "namespace": namespace}}
+
+
 def manifests(*bodies: dict) -> Manifests:
     return Manifests(
         {
@@ -92,6 +96,15 @@ def test_a_complete_set_is_accepted_and_a_policy_is_remarked_on() -> None:
                 {"kind": "Secret", "metadata": {"name": "keys"}, "stringData": {}},
             ],
             "spec.auth.apiKeys.secretRef.name: Secret 'keys' has no entry: add one per key under stringData",
+        ),
+        (
+            [placed(DOCUMENTS, "a"), placed(knowledge_base(), "a"), placed(pipeline(), "b")],
+            "RetrievalPipeline docs: spec.knowledgeBases: KnowledgeBase 'docs' is in namespace 'a', not in 'b': "
+            "references stay within a namespace, put both into one",
+        ),
+        (
+            [placed(DOCUMENTS, "a"), placed(knowledge_base(), "b"), pipeline()],
+            "KnowledgeBase docs: spec.sources[docs].from.configMap.name: ConfigMap 'docs' is in namespace 'a', not in 'b': ",
         ),
         (
             [DOCUMENTS, knowledge_base(), pipeline(), policy("other")],
@@ -193,3 +206,8 @@ def test_an_object_that_was_away_comes_back_as_another_one() -> None:
     without = accept(manifests(*others), {}, before=before).manifests
     assert list(accept(manifests(*others, policy(salt="b")), {}, before=without).policies) == ["docs"]
     assert list(accept(manifests(*others, policy(salt="a", unit="tenant")), {}, before=before).policies) == ["docs"]
+
+
+def test_a_manifest_without_a_namespace_goes_with_any() -> None:
+    some = (DOCUMENTS, placed(knowledge_base(), "a"), placed(pipeline(), None), placed(policy(), "a"))
+    assert list(accept(manifests(*some), {}).pipelines) == ["docs"]
