@@ -105,6 +105,9 @@ class PlayedRuntime:
             case "POST /v1/close":
                 self.phases.pop(call.body["release"], None)
                 writer.write(reply({}, status="202 Accepted"))
+            case "GET /metrics":
+                counted = b'tidegate_node_seconds_count{node="dense"} 1.0\n'
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(counted), counted))
             case _:
                 releases = [{"name": name, "phase": phase} for name, phase in self.phases.items()]
                 writer.write(reply({"process": "p1", "releases": releases}))

@@ -82,6 +82,7 @@ def test_health_readiness_state_and_metrics_are_told(quickstart: LocalServer) ->
     metrics = quickstart.get("/metrics", port=quickstart.state_port("docs-sidecar"))
     assert metrics is not None
     assert 'tidegate_requests_total{arm="stable",outcome="ok",pipeline="docs"}' in metrics.body["text"]
+    assert 'tidegate_node_seconds_count{node="dense"}' in metrics.body["text"]
     assert quickstart.get("/v1/state") is not None
     assert quickstart.get("/v1/state").status == 404, "state is not for the public port"
 

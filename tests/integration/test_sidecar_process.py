@@ -39,6 +39,7 @@ async def test_a_question_is_answered_by_the_stable_release(tmp_path):
         assert state.requests == {"rel-a": {"ok": 1}}
         metrics = (await call(sidecar.state_port, "GET", "/metrics")).body.decode()
         assert 'tidegate_requests_total{arm="stable",outcome="ok",pipeline="handbook"} 1.0' in metrics
+        assert 'tidegate_node_seconds_count{node="dense"} 1.0' in metrics
         assert (await call(sidecar.state_port, "POST", "/v1/retrieve", {})).status == 404
     logged = json.dumps(sidecar.log)
     assert KEY not in logged

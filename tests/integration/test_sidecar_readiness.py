@@ -37,6 +37,8 @@ async def test_a_runtime_that_goes_and_comes_back(tmp_path):
             return not await sidecar.ready()
 
         await until(not_ready, "the sidecar is not ready")
+        metrics = (await call(sidecar.state_port, "GET", "/metrics")).body
+        assert (b"tidegate_requests_total" in metrics, b"tidegate_node_seconds" in metrics) == (True, False)
         sidecar.runtime.phases.clear()
         path.with_suffix(".gone").rename(path)
         await until(sidecar.ready, "the release is warm again")

@@ -1,4 +1,8 @@
-"""Metrics of the runtime. Labels are bounded: nodes of our own pipelines, reasons and outcomes, never queries or tenants."""
+"""Metrics of the runtime. Labels are bounded: nodes of our own pipelines and outcomes, never queries or tenants.
+
+The sidecar gives them out beside its own, so no family here has the name of one of those. Nodes that did not
+do their part are counted there: once for each answer, whichever pod it came from.
+"""
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
@@ -19,9 +23,6 @@ class SearchMetrics:
             buckets=_NODE_BUCKETS_SECONDS,
             registry=self._registry,
         )
-        self._degraded = Counter(
-            "tidegate_degraded", "Nodes that did not do their part.", ["node", "reason"], registry=self._registry
-        )
         self._searches = Counter(
             "tidegate_searches", "Searches by outcome: ok or an error code.", ["outcome"], registry=self._registry
         )
@@ -31,8 +32,6 @@ class SearchMetrics:
         self._searches.labels("ok").inc()
         for node, milliseconds in response.timings_ms.items():
             self._node_seconds.labels(node).observe(milliseconds / 1000)
-        for degraded in response.degraded:
-            self._degraded.labels(degraded.node, degraded.reason).inc()
 
     def refused(self, code: str) -> None:
         """Count a search that ended in an error."""

@@ -34,6 +34,7 @@ from tidegate_sidecar.ports import TableSource
 from tidegate_sidecar.proxy import Retrieval
 from tidegate_sidecar.releases import ReleaseKeeper
 from tidegate_sidecar.routes import Router, public_routes, state_routes
+from tidegate_sidecar.scrape import Scrape
 from tidegate_sidecar.settings import Settings, SettingsError, SettingsKeeper
 from tidegate_sidecar.tables import TableKeeper
 
@@ -97,7 +98,8 @@ async def serve(options: Options, stop: asyncio.Event, on_listening: Callable[[i
         on_unavailable=releases.wake,
     )
     public = HttpServer(public_routes(retrieval, health), limits=front_limits(settings.current))
-    state = HttpServer(state_routes(health, recorder))
+    scrape = Scrape(recorder, socket, loop_time=asyncio.get_running_loop().time)
+    state = HttpServer(state_routes(health, scrape))
     on_listening(
         await public.start(options.listen.host, options.listen.port),
         await state.start(options.state_listen.host, options.state_listen.port),

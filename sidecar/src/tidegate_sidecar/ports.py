@@ -38,6 +38,13 @@ class Searcher(Protocol):
         """Begin a search; `deadline` is on the loop's clock. `done` is called once, later, never from here."""
 
 
+class RuntimeMetrics(Protocol):
+    """The runtime, as whoever gathers metrics sees it."""
+
+    def metrics(self, *, deadline: float, done: Done) -> Exchange:
+        """Begin to read its metrics, in Prometheus' text format; otherwise as a search."""
+
+
 class RuntimeAdmin(Protocol):
     """The runtime, as the keeper of its releases sees it. Every call has a time limit of its own.
 

@@ -7,7 +7,6 @@ from tidegate_sidecar.answers import Response, error_response
 from tidegate_sidecar.errors import RequestError, shown
 from tidegate_sidecar.health import Health
 from tidegate_sidecar.http1 import Cancel, Handler, Request, Respond
-from tidegate_sidecar.metrics import CONTENT_TYPE, Recorder
 
 Routes = Mapping[tuple[bytes, bytes], Handler]
 
@@ -50,13 +49,10 @@ def public_routes(retrieve: Handler, health: Health) -> Router:
     )
 
 
-def state_routes(health: Health, recorder: Recorder) -> Router:
+def state_routes(health: Health, metrics: Handler) -> Router:
     """Return what the control plane and Prometheus see."""
 
     def state(_request: Request, respond: Respond) -> None:
         respond(Response(200, health.state().model_dump_json(by_alias=True, exclude_none=True).encode()))
-
-    def metrics(_request: Request, respond: Respond) -> None:
-        respond(Response(200, recorder.exposition(), content_type=CONTENT_TYPE))
 
     return Router({(b"GET", b"/v1/state"): state, (b"GET", b"/metrics"): metrics})

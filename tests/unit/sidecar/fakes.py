@@ -73,6 +73,29 @@ class FakeSearcher:
 
 
 @dataclass
+class FakeReading:
+    """One reading of metrics under way; the test decides how it ends."""
+
+    deadline: float
+    done: Done
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+@dataclass
+class FakeRuntimeMetrics:
+    """Keeps readings until the test ends them."""
+
+    readings: list[FakeReading] = field(default_factory=list)
+
+    def metrics(self, *, deadline: float, done: Done) -> FakeReading:
+        self.readings.append(FakeReading(deadline, done))
+        return self.readings[-1]
+
+
+@dataclass
 class FakeRuntimeAdmin:
     """A runtime that holds releases in memory. `refuses` names those it won't open."""
 

@@ -313,6 +313,10 @@ class RuntimeSocket(ConnectionPool):
         loop = asyncio.get_running_loop()
         super().__init__(lambda protocols: loop.create_unix_connection(protocols, path), on_idle_end=on_idle_end)
 
+    def metrics(self, *, deadline: float, done: Done) -> SocketExchange:
+        """Begin to read the runtime's metrics."""
+        return self.send(b"GET /metrics", b"", deadline=deadline, done=done)
+
 
 class PeerSocket(ConnectionPool):
     """Connections to the sidecars behind one Service."""
