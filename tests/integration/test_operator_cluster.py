@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from kubernetes.aio import client
 from tests.e2e.cluster import Cluster, Namespace
 from tests.unit.control.cluster_contract import ClusterContract, Theirs, config_map
 
@@ -90,6 +93,26 @@ async def test_a_server_that_is_away_is_unavailable(namespace: Namespace, tmp_pa
     async with await KubeCluster.from_environment(str(away)) as cluster:
         with pytest.raises(UnavailableError):
             await cluster.get(Ref(Kind.CONFIG_MAP, "default", "x"))
+
+
+async def test_a_conflict_over_a_name_that_nobody_has_is_tried_again_later() -> None:
+    """A quota that many objects count against at once answers so, too; it is no taken name."""
+
+    async def answer(request: web.Request) -> web.Response:
+        status = HTTPStatus.CONFLICT if request.method == "PATCH" else HTTPStatus.NOT_FOUND
+        return web.json_response({"message": 'cannot be fulfilled on resourcequotas "q"'}, status=status)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        async with KubeCluster(client.Configuration(host=f"http://127.0.0.1:{runner.addresses[0][1]}")) as cluster:
+            with pytest.raises(UnavailableError, match="resourcequotas"):
+                await cluster.create(config_map("acme", a="1"))
+    finally:
+        await runner.cleanup()
 
 
 def _with_port(kubeconfig: str, port: str) -> str:

@@ -30,10 +30,11 @@ class ClusterWriter(Protocol):
     """Writes objects with our field manager."""
 
     async def create(self, manifest: Manifest) -> Manifest:
-        """Make an object that was not there a moment ago.
+        """Make an object that was not there a moment ago; one of ours that has lost its labels gets them back.
 
         Raises:
             NameConflictError: somebody else's is there now; it is as they left it.
+            StaleError: another operator has just made it.
             RefusedError: the content is refused.
         """
 
@@ -41,6 +42,7 @@ class ClusterWriter(Protocol):
         """Bring our own object to `manifest` by server-side apply, and return it.
 
         Raises:
+            StaleError: the object whose uid the manifest names is gone; another of its name is as it was.
             RefusedError: the content is refused.
         """
 

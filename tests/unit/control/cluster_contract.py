@@ -21,6 +21,13 @@ def config_map(namespace: str, *, name: str = "notes", labels: dict[str, str] | 
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
+def of_parent(manifest: Manifest, **metadata: str) -> Manifest:
+    """Return a child of ours."""
+    parent = {"apiVersion": "tidegate.dev/v1alpha1", "kind": "KnowledgeBase", "name": "docs", "uid": "uid-of-docs"}
+    references = [{**parent, "controller": True, "blockOwnerDeletion": True}]
+    return {**manifest, "metadata": {**manifest["metadata"], **metadata, "ownerReferences": references}}
+
+
 def knowledge_base(namespace: str, *, size_tokens: int = 200) -> Manifest:
     """Return a KnowledgeBase."""
     sources = [{"name": "files", "from": {"configMap": {"name": "files"}}}]
@@ -71,26 +78,59 @@ class ClusterContract:
         assert (read["kind"], read["metadata"]["uid"]) == ("ConfigMap", made["metadata"]["uid"])
         assert "data" not in read
 
-    async def test_somebody_elses_object_is_left_as_it_was(
+    async def test_somebody_elses_object_is_not_written_to(
         self, cluster: Cluster, theirs: Theirs, namespace: str
     ) -> None:
+        """Not for a moment either: a death between taking it over and giving it back would leave it ours."""
         before = await theirs(config_map(namespace, b="2"))
-        for manifest in (config_map(namespace, labels={"x": "y"}, a="1"), config_map(namespace, b="other")):
+        for manifest in (
+            config_map(namespace, labels={"x": "y"}, a="1"),
+            config_map(namespace, b="other"),
+            config_map(namespace, b="2"),
+        ):
             with pytest.raises(NameConflictError):
-                await cluster.create(manifest)
+                await cluster.create(of_parent(manifest))
         after = await cluster.get(ref_of(before))
 
         assert after is not None
-        assert after["data"] == {"b": "2"}
-        assert after["metadata"].get("labels") == before["metadata"].get("labels")
+        assert (version(after), after["metadata"]["uid"]) == (version(before), before["metadata"]["uid"])
 
-    async def test_two_operators_that_create_the_same_at_once_both_go_on(
+    async def test_what_another_operator_has_just_made_is_looked_at_anew(
         self, cluster: Cluster, namespace: str
     ) -> None:
-        first = await cluster.create(config_map(namespace, a="1"))
-        second = await cluster.create(config_map(namespace, a="1"))
+        first = await cluster.create(of_parent(config_map(namespace, labels={"x": "y"}, a="1")))
+        with pytest.raises(StaleError):
+            await cluster.create(of_parent(config_map(namespace, labels={"x": "y"}, a="2")))
+        after = await cluster.get(ref_of(first))
 
-        assert (first["metadata"]["uid"], version(first)) == (second["metadata"]["uid"], version(second))
+        assert after is not None
+        assert version(after) == version(first)
+
+    async def test_one_of_ours_that_is_not_found_by_its_labels_gets_them_back(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        first = await cluster.create(of_parent(config_map(namespace, a="1")))
+        again = await cluster.create(of_parent(config_map(namespace, labels={"x": "y"}, a="1")))
+
+        assert again["metadata"]["uid"] == first["metadata"]["uid"]
+        assert again["metadata"]["labels"] == {"x": "y"}
+
+    async def test_an_apply_to_one_object_never_reaches_another_of_its_name(
+        self, cluster: Cluster, theirs: Theirs, namespace: str
+    ) -> None:
+        first = await cluster.create(of_parent(config_map(namespace, a="1")))
+        ours = of_parent(config_map(namespace, a="2"), uid=first["metadata"]["uid"])
+        await cluster.delete(ref_of(first), uid=first["metadata"]["uid"])
+        with pytest.raises(StaleError):
+            await cluster.apply(ours)
+        assert await cluster.get(ref_of(first)) is None
+
+        before = await theirs(config_map(namespace, b="2"))
+        with pytest.raises(StaleError):
+            await cluster.apply(ours)
+        after = await cluster.get(ref_of(before))
+        assert after is not None
+        assert version(after) == version(before)
 
     async def test_what_the_next_apply_leaves_out_goes_away_and_what_others_added_stays(
         self, cluster: Cluster, theirs: Theirs, namespace: str

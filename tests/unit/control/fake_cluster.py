@@ -13,6 +13,7 @@ from typing import Any
 
 from tidegate_operator.core.drift import differences
 from tidegate_operator.core.kinds import FIELD_MANAGER, Kind, Manifest, Ref, ref_of
+from tidegate_operator.core.ownership import labels_kept, same_controller
 from tidegate_operator.core.plan import Note
 from tidegate_operator.errors import NameConflictError, RefusedError, StaleError
 
@@ -83,12 +84,18 @@ class FakeCluster:
         ref = ref_of(manifest)
         self.calls.append(("create", ref))
         live = self.objects.get(ref)
-        if live is not None and {entry["manager"] for entry in live["metadata"]["managedFields"]} != {FIELD_MANAGER}:
+        if live is not None and not same_controller(live, manifest):
             raise NameConflictError(f"{ref} exists and belongs to somebody else")
+        if live is not None and labels_kept(live, manifest):
+            raise StaleError(f"{ref} has been made by another operator a moment ago")
         return self._apply(manifest, FIELD_MANAGER)
 
     async def apply(self, manifest: Manifest) -> Manifest:
-        self.calls.append(("apply", ref_of(manifest)))
+        ref = ref_of(manifest)
+        self.calls.append(("apply", ref))
+        uid = manifest["metadata"].get("uid")
+        if uid is not None and (ref not in self.objects or self.objects[ref]["metadata"]["uid"] != uid):
+            raise StaleError(f"{ref} has changed since it was read")
         return self._apply(manifest, FIELD_MANAGER)
 
     async def delete(self, ref: Ref, *, uid: str) -> None:

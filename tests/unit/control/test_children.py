@@ -33,6 +33,11 @@ def as_live(
     return Live({**manifest, "metadata": {**manifest["metadata"], "uid": uid, "managedFields": entries, **metadata}})
 
 
+def written_to(live_uid: str, manifest: Manifest) -> Apply:
+    """Return the apply that reaches that very object."""
+    return Apply({**manifest, "metadata": {**manifest["metadata"], "uid": live_uid}})
+
+
 def with_live(live: Live, **members: object) -> Children:
     return Children(owner=OWNER, live={live.ref: live}, **members)  # type: ignore[arg-type]
 
@@ -57,8 +62,8 @@ def test_changed_inputs_and_drift_are_applied() -> None:
     old, new = seal(deployment("a:1"), NOBODY), seal(deployment("a:2"), NOBODY)
     edited = as_live({**old, "spec": deployment("evil:1")["spec"]})
 
-    assert plan_children(with_live(as_live(old)), [Wanted(new)], now=NOW).actions == (Apply(new),)
-    assert plan_children(with_live(edited), [Wanted(old)], now=NOW).actions == (Apply(old),)
+    assert plan_children(with_live(as_live(old)), [Wanted(new)], now=NOW).actions == (written_to("uid-9", new),)
+    assert plan_children(with_live(edited), [Wanted(old)], now=NOW).actions == (written_to("uid-9", old),)
 
 
 def test_a_difference_that_an_apply_has_left_is_not_fought_over() -> None:
@@ -114,7 +119,7 @@ def test_a_newer_template_with_equal_inputs_rolls_nothing() -> None:
 
     assert plan_children(children, [Wanted(seal(newer, NOBODY, inputs=inputs))], now=NOW).actions == ()
     changed = seal(newer, NOBODY, inputs={"image": "a:2"})
-    assert plan_children(children, [Wanted(changed)], now=NOW).actions == (Apply(changed),)
+    assert plan_children(children, [Wanted(changed)], now=NOW).actions == (written_to("uid-9", changed),)
 
 
 def test_replicas_belong_to_whoever_set_them_last() -> None:

@@ -20,7 +20,7 @@ from kubernetes.aio import client, config
 
 from tidegate_api.hashing import content_hash
 from tidegate_operator.core.kinds import FIELD_MANAGER, Kind, Manifest, Ref, api_version, plural, ref_of
-from tidegate_operator.core.ownership import solely_ours
+from tidegate_operator.core.ownership import labels_kept, same_controller
 from tidegate_operator.core.plan import Note
 from tidegate_operator.errors import NameConflictError, OperatorError, RefusedError, StaleError, UnavailableError
 
@@ -34,6 +34,9 @@ CONNECTIONS_MAX = 32
 LIST_PAGE = 500
 _APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
+# An apply that names a version is refused where another one is live, and makes the object where there is none. This
+# version is etcd's before anything was stored, so no object has it.
+_OF_NO_OBJECT = "1"
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
@@ -101,27 +104,32 @@ class KubeCluster:
             query["continue"] = following
 
     async def create(self, manifest: Manifest) -> Manifest:
-        """Make an object by an apply that takes nothing over: anything but 201 is somebody else's.
+        """Make an object by an apply that only a name without an object accepts: what is there is not written to.
 
         Never by POST: a later apply would own only part of the fields, and a ControllerRevision made so
-        cannot be labelled afterwards, because its raw bytes are compared. Two operators that create the
-        same child at once get one 201 and one 200; the second sees that nobody else has written it.
+        cannot be labelled afterwards, because its raw bytes are compared.
         """
         ref = ref_of(manifest)
-        status, body = await self._apply(manifest, force=False)
+        status, body = await self._apply(_with_metadata(manifest, resourceVersion=_OF_NO_OBJECT), force=False)
         if status == HTTPStatus.CREATED:
             return body
-        if status == HTTPStatus.CONFLICT:
+        if status != HTTPStatus.CONFLICT:
+            return _checked(status, body)
+        found = await self.get_metadata(ref)
+        if found is None:
+            raise UnavailableError(f"{ref} is not made: {body.get('message')}")
+        if not same_controller(found, manifest):
             raise NameConflictError(f"{ref} exists and belongs to somebody else")
-        live = _checked(status, body)
-        if solely_ours(live):
-            return live
-        await self._let_go(manifest)
-        raise NameConflictError(f"{ref} exists and belongs to somebody else")
+        if labels_kept(found, manifest):
+            raise StaleError(f"{ref} has been made by another operator a moment ago")
+        return await self.apply(_with_metadata(manifest, uid=found["metadata"]["uid"]))
 
     async def apply(self, manifest: Manifest) -> Manifest:
-        """Bring our own object to `manifest`."""
-        return _checked(*await self._apply(manifest, force=True))
+        """Bring our own object to `manifest`; one that names a uid is applied to that very object or to none."""
+        status, body = await self._apply(manifest, force=True)
+        if status == HTTPStatus.CONFLICT or _is_of_another_uid(status, body):
+            raise StaleError(f"{ref_of(manifest)} is not the object that was read")
+        return _checked(status, body)
 
     async def delete(self, ref: Ref, *, uid: str) -> None:
         """Delete that very object."""
@@ -208,12 +216,6 @@ class KubeCluster:
         path = _path(ref.kind, ref.namespace, ref.name)
         return await self._call("PATCH", path, query=query, body=manifest, content_type=_APPLY)
 
-    async def _let_go(self, manifest: Manifest) -> None:
-        """Give up every field that an apply has just come to share: the object is again as its owner left it."""
-        metadata = {key: manifest["metadata"][key] for key in ("name", "namespace")}
-        bare = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "metadata": metadata}
-        await self._apply(bare, force=False)
-
     async def _call(
         self,
         method: str,
@@ -264,6 +266,12 @@ def _is_our_fault(status: int, body: Manifest) -> bool:
     )
 
 
+def _is_of_another_uid(status: int, body: Manifest) -> bool:
+    """The uid that an apply names is a precondition, but where another object has the name it is refused as an edit."""
+    causes = (body.get("details") or {}).get("causes") or []
+    return status == HTTPStatus.UNPROCESSABLE_ENTITY and any(each.get("field") == "metadata.uid" for each in causes)
+
+
 def _checked(status: int, body: Manifest) -> Manifest:
     if status < HTTPStatus.BAD_REQUEST:
         return body
@@ -272,6 +280,10 @@ def _checked(status: int, body: Manifest) -> Manifest:
     raise RefusedError(
         str(body.get("message") or f"the API server answered {status}"), reason=str(body.get("reason") or "Refused")
     )
+
+
+def _with_metadata(manifest: Manifest, **members: str) -> Manifest:
+    return {**manifest, "metadata": {**manifest["metadata"], **members}}
 
 
 def _path(kind: Kind, namespace: str | None, name: str = "") -> str:

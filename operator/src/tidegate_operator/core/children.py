@@ -3,7 +3,8 @@
 The rules, in one place for all kinds: an object of that name that is not ours is never touched; what
 a deleted parent of the same name left behind is waited for; an object that is as rendered costs no
 write; what the API server refused is not sent again unchanged before its time; create-only objects
-are never rewritten; a claim only grows; replicas belong to whoever set them last.
+are never rewritten; a claim only grows; replicas belong to whoever set them last. A write names the
+object that was looked at, so one that has taken its place since is not written to.
 """
 
 from collections.abc import Iterable
@@ -117,12 +118,16 @@ def _write(child: Wanted, live: Live | None, *, settled: tuple[str, ...]) -> Cre
 def _refresh(manifest: Manifest, live: Live, *, settled: tuple[str, ...]) -> Apply | None:
     manifest = _without_foreign_replicas(manifest, live)
     if inputs_of(manifest) != live.inputs:
-        return Apply(manifest)
+        return _apply(manifest, live)
     template = (manifest["metadata"].get("annotations") or {}).get(Annotation.TEMPLATE)
     if template is not None and template != live.annotations.get(Annotation.TEMPLATE):
         return None  # rendered by another template from the same inputs: not ours to roll
     drift = tuple(path for path in differences(manifest, live.manifest) if path not in settled)
-    return Apply(manifest) if drift else None
+    return _apply(manifest, live) if drift else None
+
+
+def _apply(manifest: Manifest, live: Live) -> Apply:
+    return Apply({**manifest, "metadata": {**manifest["metadata"], "uid": live.uid}})
 
 
 def _without_foreign_replicas(manifest: Manifest, live: Live) -> Manifest:
@@ -135,4 +140,4 @@ def _growth(manifest: Manifest, live: Live) -> Apply | None:
     def size(claim: Manifest) -> str:
         return str(claim["spec"]["resources"]["requests"]["storage"])
 
-    return Apply(manifest) if quantity_value(size(manifest)) > quantity_value(size(live.manifest)) else None
+    return _apply(manifest, live) if quantity_value(size(manifest)) > quantity_value(size(live.manifest)) else None
