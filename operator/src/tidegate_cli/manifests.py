@@ -1,19 +1,24 @@
 """Reads the YAML files that a user keeps in Git, without a cluster.
 
 Everything is read before anything is judged, so that one run names every mistake. A problem is
-one line: the file, the object, the field, the value and the next step. Kinds that Tidegate does not
-know are passed over: a folder of manifests usually holds more than ours.
+one line: the file, the object, the field, the value and the next step. Kinds of other groups are
+passed over: a folder of manifests usually holds more than ours. A List is what it holds, as for kubectl.
 """
 
+import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
-API_VERSION = "tidegate.dev/v1alpha1"
+from tidegate_api.violation import listed, shown
+
+GROUP = "tidegate.dev"
+API_VERSION = f"{GROUP}/v1alpha1"
 OUR_KINDS = ("KnowledgeBase", "RetrievalPipeline", "RoutingPolicy")
 READ_KINDS = frozenset({*OUR_KINDS, "ConfigMap", "Secret"})
+LIST_KINDS = frozenset({"List", *(f"{kind}List" for kind in READ_KINDS)})
 SHOWN_CHARACTERS = 63
 FILE_BYTES_MAX = 8 * 1024 * 1024
 
@@ -90,38 +95,73 @@ def read_manifests(paths: Iterable[Path]) -> Manifests:
     objects: dict[tuple[str, str], Manifest] = {}
     problems: list[str] = []
     for file in manifest_files(paths):
-        try:
-            for manifest in _documents(file):
-                twin = objects.setdefault((manifest.kind, manifest.name), manifest)
-                if twin is not manifest:
-                    problems.append(f"{manifest}: is also in {twin.file}; keep one of them")
-        except ManifestError as error:
-            problems.extend(error.problems)
+        manifests, wrong = _read(file)
+        problems.extend(wrong)
+        for manifest in manifests:
+            twin = objects.setdefault((manifest.kind, manifest.name), manifest)
+            if twin is not manifest:
+                problems.append(f"{manifest}: is also in {twin.file}; keep one of them")
     if problems:
         raise ManifestError(problems)
     return Manifests(objects)
 
 
-def _documents(file: Path) -> Iterator[Manifest]:
+def _read(file: Path) -> tuple[list[Manifest], list[str]]:
+    """Return the objects in a file that are read here, and what is wrong with it."""
+    try:
+        documents = list(_documents(file))
+    except ManifestError as error:
+        return [], error.problems
+    manifests, problems = [], []
+    for where, body in documents:
+        try:
+            manifest = _manifest(file, where, body)
+        except ManifestError as error:
+            problems.extend(error.problems)
+            continue
+        if manifest is not None:
+            manifests.append(manifest)
+    return manifests, problems
+
+
+def _documents(file: Path) -> Iterator[tuple[str, object]]:
+    """Yield every object of a file with the place where it stands; those in a List in place of the List."""
     for position, body in enumerate(_parsed(file), start=1):
-        if body is None:
-            continue
         where = f"{file}: document {position}"
-        if not isinstance(body, dict):
+        items = body.get("items") if isinstance(body, dict) and str(body.get("kind")) in LIST_KINDS else None
+        if isinstance(items, list):
+            yield from ((f"{where}: item {number}", item) for number, item in enumerate(items, start=1))
+        elif body is not None:
+            yield where, body
+
+
+def _manifest(file: Path, where: str, body: object) -> Manifest | None:
+    """Return the object in `body`, None when it is of a kind that is not read here."""
+    if not isinstance(body, dict):
+        raise ManifestError(
+            [f"{where}: is a {type(body).__name__}, not an object; a manifest starts with apiVersion and kind"]
+        )
+    kind, version, metadata = body.get("kind"), body.get("apiVersion"), body.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if isinstance(kind, str):
+        if kind not in OUR_KINDS and isinstance(version, str) and version.partition("/")[0] == GROUP:
+            raise ManifestError([f"{where}: {shown(kind)} is not a kind of {API_VERSION}; {_meant(kind)}"])
+        if kind in LIST_KINDS:
             raise ManifestError(
-                [f"{where}: is a {type(body).__name__}, not an object; a manifest starts with apiVersion and kind"]
+                [f"{where}: is a {kind} without a list of items, or inside another; write a document for each object"]
             )
-        kind, metadata = body.get("kind"), body.get("metadata")
-        name = metadata.get("name") if isinstance(metadata, dict) else None
-        if isinstance(kind, str) and kind not in READ_KINDS:
-            continue
-        if not isinstance(kind, str) or not isinstance(name, str):
-            raise ManifestError([f"{where}: kind and metadata.name are missing or not text; every manifest needs both"])
-        if kind in OUR_KINDS and body.get("apiVersion") != API_VERSION:
-            raise ManifestError(
-                [f"{where}: {kind} {name}: apiVersion is {body.get('apiVersion')!r}; use {API_VERSION}"]
-            )
-        yield Manifest(file, kind, name, body)
+        if kind not in READ_KINDS:
+            return None
+    if not isinstance(kind, str) or not isinstance(name, str):
+        raise ManifestError([f"{where}: kind and metadata.name are missing or not text; every manifest needs both"])
+    if kind in OUR_KINDS and version != API_VERSION:
+        raise ManifestError([f"{where}: {kind} {name}: apiVersion is {version!r}; use {API_VERSION}"])
+    return Manifest(file, kind, name, body)
+
+
+def _meant(kind: str) -> str:
+    near = difflib.get_close_matches(kind, OUR_KINDS, n=1)
+    return f"did you mean {near[0]}?" if near else f"write one of {listed(OUR_KINDS)}"
 
 
 def _parsed(file: Path) -> list[object]:

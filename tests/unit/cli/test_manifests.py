@@ -27,6 +27,17 @@ def test_reads_files_and_folders_and_passes_other_kinds_over(tmp_path: Path) -> 
     assert manifests.find("KnowledgeBase", "other") is None
 
 
+def test_what_a_list_holds_is_read_as_kubectl_reads_it(tmp_path: Path) -> None:
+    held = "".join(
+        f"- {{kind: {kind}, metadata: {{name: {name}}}}}\n" for kind, name in [("ConfigMap", "a"), ("Pod", "b")]
+    )
+    (tmp_path / "all.yaml").write_text(
+        f"apiVersion: v1\nkind: List\nitems:\n{held}---\nkind: SecretList\nitems: [{{kind: Secret, metadata: {{name: c}}}}]\n"
+        "---\nkind: PodList\nitems: [no object]\n"
+    )
+    assert list(read_manifests([tmp_path]).objects) == [("ConfigMap", "a"), ("Secret", "c")]
+
+
 def test_a_file_named_twice_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "kb.yaml").write_text(KNOWLEDGE_BASE)
     assert len(read_manifests([tmp_path, tmp_path / "kb.yaml"]).objects) == 1
@@ -40,7 +51,21 @@ def test_a_file_named_twice_is_read_once(tmp_path: Path) -> None:
         ("kind: ConfigMap\nmetadata: {name: x}\ndata: {a: 2024-99-99}\n", "is not YAML: month must be in 1..12"),
         ("- a\n- b\n", "document 1: is a list, not an object"),
         ("kind: KnowledgeBase\n", "metadata.name are missing"),
+        ("kind: {a: b}\nmetadata: {name: x}\n", "kind and metadata.name are missing or not text"),
         ("apiVersion: tidegate.dev/v9\nkind: KnowledgeBase\nmetadata: {name: x}\n", "use tidegate.dev/v1alpha1"),
+        (
+            "apiVersion: tidegate.dev/v1alpha1\nkind: KnowledgeBse\nmetadata: {name: x}\n",
+            'document 1: "KnowledgeBse" is not a kind of tidegate.dev/v1alpha1; did you mean KnowledgeBase\\?',
+        ),
+        (
+            "apiVersion: tidegate.dev/v1\nkind: Deployment\n",
+            '"Deployment" is not a kind of tidegate.dev/v1alpha1; write one of KnowledgeBase, RetrievalPipeline and Rou',
+        ),
+        ("apiVersion: tidegate.dev/v1alpha1\nkind: Secret\nmetadata: {name: x}\n", '"Secret" is not a kind of tide'),
+        ("apiVersion: tidegate.dev/v1\nkind: RoutingPolicy\nmetadata: {name: x}\n", "apiVersion is 'tidegate.dev/v1'"),
+        ("kind: List\nitems: {}\n", "document 1: is a List without a list of items, or inside another"),
+        ("kind: List\nitems: [{kind: List, items: []}]\n", "document 1: item 1: is a List without a list of items"),
+        ("kind: List\nitems: [3]\n", "document 1: item 1: is a int, not an object"),
         (KNOWLEDGE_BASE + "---" + KNOWLEDGE_BASE, "is also in .*; keep one"),
     ],
 )
@@ -70,3 +95,11 @@ def test_every_broken_file_is_named_in_one_run(tmp_path: Path) -> None:
     with pytest.raises(ManifestError) as caught:
         read_manifests([tmp_path])
     assert len(caught.value.problems) == 2
+
+
+def test_every_mistake_in_one_file_is_named(tmp_path: Path) -> None:
+    misspelt = KNOWLEDGE_BASE.replace("KnowledgeBase", "KnowledgeBases")
+    (tmp_path / "all.yaml").write_text("---".join([misspelt, KNOWLEDGE_BASE, "\n- a\n", KNOWLEDGE_BASE]))
+    with pytest.raises(ManifestError) as caught:
+        read_manifests([tmp_path])
+    assert len(caught.value.problems) == 3
