@@ -120,21 +120,3 @@ async def test_one_gpu_only_keeps_the_old_pods_and_says_why(rig: Rig) -> None:
     assert rig.conditions(DESK)["Ready"] == ("False", "InsufficientGPU")
     assert rig.conditions(DESK)["Available"] == ("True", "Serving")
     assert rig.status(DESK)["servingRelease"] == release
-
-
-async def test_replace_frees_the_old_pods_first(rig: Rig) -> None:
-    runtime = {"update": "Replace", "gpu": {"count": 1}}
-    rig.cluster.put(pipeline(runtime=runtime))
-    await settle(rig)
-    old = public(rig)
-    rig.platform = replace(rig.platform, version="2.0")
-    rig.restart()
-    rig.cluster.put(pipeline(top_k=10, runtime=runtime))
-    await rig.reconciler(DESK)
-    assert deployments(rig) == []
-    assert rig.conditions(DESK)["Available"][0] == "False"
-
-    await settle(rig)
-    (only,) = deployments(rig)
-    assert only["metadata"]["name"] != f"desk-{old}"
-    assert rig.conditions(DESK)["Ready"] == ("True", "InForce")

@@ -164,6 +164,7 @@ def _rollout_facts(world: PipelineWorld, intent: Intent, now: datetime) -> Rollo
         has_policy=rules.view is not None,
         steps=tuple(rules.in_force.rollout.steps) if rules.in_force is not None else (),
         may_start=not required and not rules.holds_everything,
+        replaces=spec is not None and spec.runtime.update == "Replace",
         window_releases=count,
         window=duration,
     )

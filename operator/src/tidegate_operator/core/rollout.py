@@ -48,6 +48,7 @@ class RolloutFacts:
     has_policy: bool = False
     steps: tuple[Step, ...] = ()
     may_start: bool = True  # False: requirePolicy, and there is none
+    replaces: bool = False  # `update: Replace`: pods of one Deployment hold what those of another need
     window_releases: int = 1
     window: timedelta = field(default=timedelta(hours=2))
 
@@ -91,6 +92,22 @@ def rollback_target(state: RolloutStatus, facts: RolloutFacts) -> str:
         if known is not None and entry.release != state.stable and rejection_of(known, state.rejected) is None:
             return entry.release
     return ""
+
+
+def one_at_a_time(facts: RolloutFacts) -> bool:
+    """Return whether pods of only one Deployment run: they replace each other, and no step leaves two to serve."""
+    return facts.replaces and all(step.percent == 100 for step in facts.steps)
+
+
+def replaces_stable(state: RolloutStatus, facts: RolloutFacts) -> bool:
+    """Return whether the candidate takes the place of what serves, which must be gone before it can start.
+
+    Only where all traffic moves at once. A candidate that gets a share needs stable beside it: stopping
+    stable would take the other share's answers away until somebody promotes.
+    """
+    if state.phase == Phase.ROLLING_BACK:
+        return facts.replaces
+    return one_at_a_time(facts) and (state.step is None or state.step.share == 100)
 
 
 # --- building blocks, also used by requests --------------------------------------------------------

@@ -67,7 +67,10 @@ def _roll_back(request: Request, state: RolloutStatus, facts: RolloutFacts, now:
         message = f"{target} serves again instead of {state.stable}"
         return _done(request, moved, message, now, note=Note("Warning", "RolledBack", message))
     moved = rejected.model_copy(update={"candidate": target, "phase": str(Phase.ROLLING_BACK)})
-    message = f"{target} is cold: it serves again as soon as its pods are warm; {state.stable} serves until then"
+    until = f"{state.stable} serves until then"
+    if facts.replaces and good.deployment != bad.deployment:
+        until = f"update: Replace stops the pods of {state.stable} first, so there are no answers until then"
+    message = f"{target} is cold: it serves again as soon as its pods are warm; {until}"
     return _done(request, moved, message, now, note=Note("Warning", "RollingBack", message))
 
 

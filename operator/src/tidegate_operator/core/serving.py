@@ -17,7 +17,7 @@ from tidegate_operator.core.platform import Platform
 from tidegate_operator.core.render.pipeline import pipeline_children
 from tidegate_operator.core.render.pipeline_deployment import AUTH_PATHS, PipelinePod
 from tidegate_operator.core.render.routing_config import numbered, routing_config_map
-from tidegate_operator.core.rollout import RolloutFacts, in_window
+from tidegate_operator.core.rollout import RolloutFacts, in_window, one_at_a_time, replaces_stable
 from tidegate_operator.core.routing import (
     SWITCH_SECONDS,
     Held,
@@ -52,11 +52,12 @@ def held_by(
 ) -> Held | None:
     """Return the releases that pods hold in a state.
 
-    Without a policy an earlier release is kept warm only where it costs no pods of its own.
+    An earlier release is kept warm only where it costs no pods of its own when there is no policy, or
+    when its pods would wait for what those that serve hold, and take it when one of these fails.
     """
     window = in_window(state, facts, now)
     front = world.frozen.get(state.stable)
-    if rules.view is None and front is not None:
+    if front is not None and (rules.view is None or one_at_a_time(facts)):
         here = front.release.deployment
         window = tuple(name for name in window if facts.releases[name].deployment == here)
     return held_releases(state, world.frozen, window=window, policy=rules.in_force)
@@ -105,7 +106,7 @@ def front_of(
     public = None
     if held is not None:
         public = public_deployment(world, held, state, acknowledged=acknowledged(world, table), now=now)
-    run, stop = _deployments(world, spec, held, state, public=public, now=now)
+    run, stop = _deployments(world, held, state, facts=facts, public=public, now=now)
     children = pipeline_children(
         spec,
         world.children,
@@ -121,22 +122,24 @@ def front_of(
 
 def _deployments(
     world: PipelineWorld,
-    spec: RetrievalPipelineSpec,
     held: Held | None,
     state: RolloutStatus,
     *,
+    facts: RolloutFacts,
     public: str | None,
     now: datetime,
 ) -> tuple[dict[str, tuple[str, ...]], list[Live]]:
     """Return the Deployments to run, with the releases each holds, and those to stop.
 
-    `update: Replace` stops the old pods first, because the new ones need what they hold; else a
-    Deployment stops when nothing it holds is needed and its traffic has moved away and drained.
+    A Deployment stops when nothing it holds is needed and its traffic has moved away and drained; or
+    before that, where a candidate takes its place.
     """
     needed = needed_deployments(held) if held is not None else {}
     live = _live_deployments(world)
-    if held is not None and spec.runtime.update == "Replace" and state.candidate in held.releases:
+    if held is not None and state.candidate in held.releases and replaces_stable(state, facts):
         coming = held.releases[state.candidate].deployment
+        if state.step is not None:  # it serves already: what still runs goes by the rule above, nothing else starts
+            return {hash_: names for hash_, names in needed.items() if hash_ == coming or hash_ in live}, []
         others = [each for hash_, each in live.items() if hash_ != coming]
         gone = not others and not any(pod.deployment != coming for pod in world.pods)
         return ({coming: needed[coming]} if gone else {}), [each for each in others if not each.deleting]
