@@ -15,6 +15,8 @@ from pathlib import Path
 from tidegate_api.violation import Violation, shown
 from tidegate_cli.manifests import Manifest, Manifests
 
+# No entry can have this name, what reads a mount passes it over, and it fits where the longest name of an entry does.
+_REPLACEMENT = "..new"
 _KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 # Members that hold text as it stands, and members that hold base64.
 _TEXT_MEMBER = {"ConfigMap": "data", "Secret": "stringData"}
@@ -108,7 +110,7 @@ def _is_base64(text: str) -> bool:
 def _write_when_changed(path: Path, content: bytes, *, mode: int) -> None:
     if path.is_file() and path.read_bytes() == content:
         return
-    replacement = path.with_name(f"..{path.name}.new")  # two dots: what reads a mount passes it over
+    replacement = path.with_name(_REPLACEMENT)
     replacement.touch(mode=mode)
     replacement.chmod(mode)
     replacement.write_bytes(content)

@@ -39,6 +39,20 @@ def test_entries_become_files_and_entries_that_left_disappear(tmp_path: Path) ->
     assert (folder / "a.md").stat().st_mtime_ns == unchanged
 
 
+@pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
+def test_a_name_as_long_as_kubernetes_allows_is_a_name_like_any_other(tmp_path: Path, kind: str) -> None:
+    member, key = {"ConfigMap": "data", "Secret": "stringData"}[kind], "k" * 253
+    laid = files(tmp_path, {"kind": kind, "metadata": {"name": "n" * 253}, member: {key: "one", "b": "two"}})
+    folder = laid.config_map("n" * 253) if kind == "ConfigMap" else laid.secret("n" * 253)
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {key: "one", "b": "two"}
+
+
+def test_what_a_kill_left_half_written_disappears(tmp_path: Path) -> None:
+    laid = files(tmp_path, config_map(data={"a.md": "one"}))
+    (laid.config_map("docs") / "..new").write_text("o")
+    assert [path.name for path in laid.config_map("docs").iterdir()] == ["a.md"]
+
+
 def test_a_secret_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
     body = {"kind": "Secret", "metadata": {"name": "keys"}, "stringData": {"app": "{}"}}
     folder = files(tmp_path, body).secret("keys")
