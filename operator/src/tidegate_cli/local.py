@@ -96,7 +96,6 @@ class Session:
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Reconcile and observe until told to stop."""
-        (self._folder / "logs").mkdir(parents=True, exist_ok=True)
         async with aiohttp.ClientSession() as http:
             while not stopping.is_set():
                 try:

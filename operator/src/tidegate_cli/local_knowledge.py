@@ -16,7 +16,7 @@ from tidegate_api.config import IndexerConfig, IndexerState, RevisionConfig
 from tidegate_api.shape import Language
 from tidegate_api.v1alpha1.knowledgebase import KnowledgeBaseSpec, SourceFrom
 from tidegate_cli.local_files import LocalFiles
-from tidegate_cli.local_record import NAMESPACE, replace_text
+from tidegate_cli.local_record import LOGS, NAMESPACE, replace_text
 from tidegate_cli.processes import Command, ProcessTree
 from tidegate_cli.progress import Reporter
 from tidegate_operator.core.desired import indexer_config, revision_shape
@@ -64,7 +64,7 @@ class LocalKnowledgeBase:
             *("--config", str(path), "--root", str(self.revisions_root)),
             *("--listen", f"127.0.0.1:{self.port}", "--watch"),
         )
-        log = self.folder / "logs" / f"{name}.log"
+        log = self.folder / LOGS / f"{name}.log"
         await tree.keep(Command(name, "tidegate_runtime.indexer", arguments, self.folder, log, INDEXER_STOP_SECONDS))
 
     async def observe(self, session: aiohttp.ClientSession, reporter: Reporter) -> None:

@@ -17,7 +17,7 @@ from tidegate_api.config import IndexRef, ReleaseConfig, RoutingTable, SidecarCo
 from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipelineSpec
 from tidegate_cli.local_files import LocalFiles
 from tidegate_cli.local_knowledge import STATE_SECONDS, LocalKnowledgeBase
-from tidegate_cli.local_record import NAMESPACE, replace_text
+from tidegate_cli.local_record import LOGS, NAMESPACE, replace_text
 from tidegate_cli.processes import Command, ProcessTree
 from tidegate_cli.progress import Reporter
 from tidegate_operator.core.desired import (
@@ -177,7 +177,7 @@ class LocalPipeline:
             ("sidecar", "tidegate_sidecar", sidecar),
         ):
             name = f"{self.name}-{part}"
-            await tree.keep(Command(name, module, arguments, self.folder, self.folder / "logs" / f"{name}.log"))
+            await tree.keep(Command(name, module, arguments, self.folder, self.folder / LOGS / f"{name}.log"))
 
 
 def _messages(state: SidecarState, table: RoutingTable, *, url: str) -> Iterator[str]:

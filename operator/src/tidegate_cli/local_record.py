@@ -5,10 +5,11 @@ table only grow. The record is one JSON file, replaced atomically; a folder writ
 version of the format is refused, never guessed at. One process at a time holds the folder.
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pydantic import Field, ValidationError
@@ -18,9 +19,12 @@ from tidegate_api.shape import Language
 
 FORMAT = "tidegate-local/1"
 RECORD = "local.json"
+LOGS = "logs"
 # There is one namespace here; it is part of what is rendered and hashed.
 NAMESPACE = "local"
 _LOCK = "lock"
+_GITIGNORE = ".gitignore"
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class StateFolderError(Exception):
@@ -39,23 +43,33 @@ class LocalRecord(Model):
 def claimed_state_folder(folder: Path) -> Iterator[LocalRecord]:
     """Hold `folder`, which is made when it does not exist, and yield the record in it.
 
+    Everything that a start writes is written here, so that what cannot be written is said before anything runs.
+
     Raises:
-        StateFolderError: it holds something else or another version's state, or another process holds it.
+        StateFolderError: it holds something else or another version's state, it cannot be written, or another
+            process holds it.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _refuse_foreign(folder)
-        # The kernel lets go of the lock when this process ends, however it ends.
-        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-    except FileExistsError as error:
-        raise StateFolderError(f"{folder}: is a file; choose a folder with --state") from error
-    except OSError as error:
-        raise StateFolderError(f"{folder}: {error.strerror}; choose another folder with --state") from error
-    try:
-        _lock(lock, folder)
-        yield _record(folder)
-    finally:
-        os.close(lock)
+    with ExitStack() as held:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _refuse_foreign(folder)
+            # The kernel lets go of the lock when this process ends, however it ends.
+            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+            held.callback(os.close, lock)
+            _lock(lock, folder)
+            record = _record(folder)
+            (folder / LOGS).mkdir(exist_ok=True)
+        except OSError as error:
+            raise _unusable(folder, error) from error
+        yield record
+
+
+def _unusable(folder: Path, error: OSError) -> StateFolderError:
+    if error.errno in _NO_ROOM:
+        return StateFolderError(f"{folder}: has no room left; free some, or choose another folder with --state")
+    if isinstance(error, FileExistsError) and error.filename == str(folder):
+        return StateFolderError(f"{folder}: is a file; choose a folder with --state")
+    return StateFolderError(f"{error.filename or folder}: {error.strerror}; choose another folder with --state")
 
 
 def _lock(lock: int, folder: Path) -> None:
@@ -77,7 +91,8 @@ def _record(folder: Path) -> LocalRecord:
     path = folder / RECORD
     if not path.is_file():
         write_record(folder, LocalRecord())
-        replace_text(folder / ".gitignore", "*\n")
+    if not (folder / _GITIGNORE).exists():
+        replace_text(folder / _GITIGNORE, "*\n")
     try:
         record = LocalRecord.model_validate_json(path.read_bytes())
     except ValidationError as error:

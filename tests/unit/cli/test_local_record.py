@@ -54,6 +54,31 @@ def test_what_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
         _open(tmp_path / "file" / "below")
 
 
+def test_a_full_disk_is_said_with_the_way_out_and_more_room_is_all_it_takes(tmp_path: Path) -> None:
+    for written in (tmp_path / ".local.json.new", tmp_path / "..gitignore.new"):
+        written.symlink_to("/dev/full")
+        with pytest.raises(StateFolderError) as caught:
+            _open(tmp_path)
+        assert str(caught.value) == f"{tmp_path}: has no room left; free some, or choose another folder with --state"
+        written.unlink()
+        write_record(tmp_path, LocalRecord())
+    _open(tmp_path)
+    assert (tmp_path / ".gitignore").read_text() == "*\n"
+
+
+def test_whatever_cannot_be_laid_down_in_the_folder_is_named(tmp_path: Path) -> None:
+    _open(tmp_path)
+    (tmp_path / "logs").rmdir()
+    (tmp_path / "logs").touch()
+    with pytest.raises(StateFolderError, match=f"{tmp_path}/logs: File exists; choose another folder with --state"):
+        _open(tmp_path)
+
+
+def test_what_happens_while_the_folder_is_held_is_not_blamed_on_the_start(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="later"), claimed_state_folder(tmp_path):
+        raise OSError("later")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
