@@ -100,12 +100,18 @@ def _response(graph: Graph, outcome: Outcome, *, total_seconds: float) -> Search
     timings = {**outcome.seconds, "total": total_seconds}
     return SearchResponse(
         results=[_result(graph, found) for found in outcome.found],
-        degraded=[
-            Degraded(node=node, reason=_reason(failure.error), after_ms=round(failure.after_seconds * 1000, 3))
-            for node, failure in sorted(outcome.failures.items())
-        ],
+        degraded=_degraded(outcome),
         timings_ms={name: round(seconds * 1000, 3) for name, seconds in timings.items()},
     )
+
+
+def _degraded(outcome: Outcome) -> list[Degraded]:
+    """Return the nodes that did not do their part. What failed is worth more to know than what was never there."""
+    by_node = {node: Degraded(node=node, reason="language_mismatch", after_ms=0.0) for node in outcome.mismatched}
+    for node, failure in outcome.failures.items():
+        after_ms = round(failure.after_seconds * 1000, 3)
+        by_node[node] = Degraded(node=node, reason=_reason(failure.error), after_ms=after_ms)
+    return [by_node[node] for node in sorted(by_node)]
 
 
 def _result(graph: Graph, found: Found) -> Result:

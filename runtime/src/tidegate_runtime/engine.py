@@ -72,10 +72,14 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a search came to. Seconds are by node, plus `embed`."""
+    """What a search came to. Seconds are by node, plus `embed`.
+
+    `mismatched` names the dense legs, where an index has none because of the language of its documents.
+    """
 
     found: tuple[Found, ...]
     failures: dict[str, Failure]
+    mismatched: tuple[str, ...]
     seconds: dict[str, float]
 
 
@@ -196,7 +200,7 @@ def _finish(execution: Execution, vectors: dict[str, FloatVector], ask: Ask) -> 
             strict=True,
         )
     )
-    return Outcome(found=found, failures=execution.failures, seconds=execution.seconds)
+    return Outcome(found=found, failures=execution.failures, mismatched=execution.mismatched, seconds=execution.seconds)
 
 
 def _no_answer(execution: Execution) -> RuntimePlaneError:

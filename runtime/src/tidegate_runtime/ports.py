@@ -104,7 +104,9 @@ class IndexSnapshot(Protocol):
 
     @property
     def provides(self) -> frozenset[str]:
-        """Return the legs this view can answer: `bm25`, `dense`."""
+        """Return the legs this view can answer: `bm25`, `dense`. The latter is missing for one reason: too many of
+        its chunks are in languages that the revision's encoder does not read.
+        """
 
     @property
     def fingerprint(self) -> EmbedderFingerprint:

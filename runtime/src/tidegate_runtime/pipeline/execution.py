@@ -1,9 +1,10 @@
 """One request's way through a graph.
 
 State lives here and nowhere else, so two requests cannot see each other. A leg that fails is recorded
-and left out, and its weight goes to the others; a leg that no index provides is simply absent. The
-clock is an argument. Execution is in two halves because words can be looked up while the encoder
-still works: `run_lexical` needs no vector, `run_rest` needs what vectors there are.
+and left out, and its weight goes to the others; a dense leg that an index does not have because of its
+language is left out, too, and is no failure. The clock is an argument. Execution is in two halves
+because words can be looked up while the encoder still works: `run_lexical` needs no vector, `run_rest`
+needs what vectors there are.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tidegate_runtime.errors import RuntimePlaneError
+from tidegate_runtime.errors import ModelUnavailableError, RuntimePlaneError
 from tidegate_runtime.pipeline import guard
 from tidegate_runtime.pipeline.fuse import Members, Signal, aligned, pooled, reciprocal_rank, weighted
 from tidegate_runtime.pipeline.graph import FuseNode, Graph, LegKind, LegNode
@@ -46,17 +47,28 @@ class Execution:
         """Return what the graph's output node found; None when nothing it depends on could answer."""
         return self.outputs.get(self.graph.output)
 
+    @property
+    def mismatched(self) -> tuple[str, ...]:
+        """Return the dense legs where an index of this request has none, since its encoder can't read its documents."""
+        return () if self.panel.provided("dense") else self._dense_legs
+
+    @property
+    def _dense_legs(self) -> tuple[str, ...]:
+        return tuple(leg.name for leg in self.graph.legs if leg.kind == "dense")
+
     def run_lexical(self) -> None:
         """Run the legs that need words only."""
         self._run_legs("bm25")
 
     def fail_dense(self, failure: Failure) -> None:
         """Record why the query has no vector, or not one for every encoder."""
-        self.failures.update({leg.name: failure for leg in self.graph.legs if leg.kind == "dense"})
+        self.failures.update(dict.fromkeys(self._dense_legs, failure))
 
     def run_rest(self, vectors: Mapping[str, FloatVector]) -> None:
         """Run the legs that need vectors, then every fusion."""
         self.panel = self.panel.with_vectors(vectors)
+        if self.panel.lacks_vectors():
+            self._miss_encoder()
         self._run_legs("dense")
         for node in self.graph.fusions:
             started = self.clock()
@@ -64,6 +76,12 @@ class Execution:
             if fused is not None:
                 self.outputs[node.name] = fused
                 self.seconds[node.name] = self.clock() - started
+
+    def _miss_encoder(self) -> None:
+        """Record why dense legs lack a vector, unless that is known: their index had none when the release was opened."""
+        for leg in self._dense_legs:
+            error = ModelUnavailableError("the index had no dense leg when the release was opened; start the pod again")
+            self.failures.setdefault(leg, Failure(error, 0.0))
 
     def _run_legs(self, kind: LegKind) -> None:
         if not self.panel.reaches(kind):

@@ -68,6 +68,14 @@ class Panel:
         """Return the same views with the query's vectors."""
         return Panel(self._views, vectors)
 
+    def provided(self, kind: LegKind) -> bool:
+        """Tell whether every view has this leg."""
+        return all(kind in view.snapshot.provides for view in self._views)
+
+    def lacks_vectors(self) -> bool:
+        """Tell whether a view has a dense leg that the query has no vector for."""
+        return any("dense" in view.snapshot.provides and view.embedder not in self._vectors for view in self._views)
+
     def reaches(self, kind: LegKind) -> bool:
         """Tell whether any view can answer this leg."""
         return any(self._in_reach(view, kind) for view in self._views)

@@ -77,6 +77,38 @@ async def test_a_dense_leg_that_is_lost_later_is_an_error_when_nothing_else_answ
         await runtime.ask(name)
 
 
+async def test_a_dense_leg_that_content_takes_away_and_gives_back_is_told_and_used_again(
+    runtime: Any, fakes: SimpleNamespace
+) -> None:
+    index = fakes.Index(**HITS)
+    name = await runtime.serve(index)
+    reasons = []
+    for provides in ({"bm25"}, {"bm25", "dense"}):
+        index.provides = frozenset(provides)
+        reasons.append([(each.node, each.reason) for each in (await runtime.ask(name)).degraded])
+    assert reasons == [[("dense", "language_mismatch")], []]
+
+
+async def test_a_dense_leg_that_came_after_the_release_was_opened_is_told_to_lack_its_encoder(
+    runtime: Any, fakes: SimpleNamespace
+) -> None:
+    index = fakes.Index(**HITS, provides=frozenset({"bm25"}))
+    name = await runtime.serve(index)
+    index.provides = frozenset({"bm25", "dense"})
+    response = await runtime.ask(name)
+    assert [result.chunk_id for result in response.results] == ["a", "b"]
+    assert [(each.node, each.reason) for each in response.degraded] == [("dense", "unavailable")]
+
+
+async def test_an_encoder_that_fails_is_told_before_an_index_without_vectors(
+    runtime: Any, fakes: SimpleNamespace
+) -> None:
+    wiki = fakes.Index(**HITS, revision="wiki-1", provides=frozenset({"bm25"}))
+    name = await runtime.serve(fakes.Index(**HITS), wiki)
+    runtime.encoders.encoders["fake"].error = NO_VECTOR
+    assert [(each.node, each.reason) for each in (await runtime.ask(name)).degraded] == [("dense", "error")]
+
+
 async def test_a_fault_of_the_encoder_is_not_taken_for_an_answer(runtime: Any, fakes: SimpleNamespace) -> None:
     name = await runtime.serve(fakes.Index(**HITS))
     runtime.encoders.encoders["fake"].error = ZeroDivisionError("a bug")

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from tidegate_api.config import NodeConfig
-from tidegate_api.wire import SearchResponse
+from tidegate_api.wire import Degraded, SearchResponse
 from tidegate_runtime.errors import InvalidFilterError, InvalidQueryError, ReleaseUnavailableError
 
 LEXICAL = NodeConfig(name="lexical", type="bm25")
 DENSE = NodeConfig(name="dense", type="dense")
+WORDS_ONLY = frozenset({"bm25"})
+MISMATCH = [Degraded(node="dense", reason="language_mismatch", after_ms=0.0)]
 
 
 def fuse(*inputs: str, name: str = "fused", **settings: object) -> NodeConfig:
@@ -169,12 +171,23 @@ async def test_a_release_that_is_not_open_is_unavailable(runtime: Any) -> None:
         await runtime.ask("rel-0")
 
 
-async def test_a_release_that_never_had_a_dense_leg_is_not_degraded(runtime: Any, fakes: SimpleNamespace) -> None:
-    index = fakes.Index(lexical_hits={"a": 3.0, "b": 1.0}, provides=frozenset({"bm25"}))
+async def test_an_index_in_a_language_of_no_vectors_answers_by_words_and_the_answer_says_so(
+    runtime: Any, fakes: SimpleNamespace
+) -> None:
+    index = fakes.Index(lexical_hits={"a": 3.0, "b": 1.0}, provides=WORDS_ONLY)
     response = await runtime.ask(await runtime.serve(index))
     assert scored(response) == {"a": 1.0, "b": 0.0}
-    assert response.degraded == []
+    assert response.degraded == MISMATCH
     assert runtime.encoders.opened == []
+
+
+@pytest.mark.parametrize("provides", [WORDS_ONLY, WORDS_ONLY | {"dense"}], ids=["words only", "both"])
+async def test_a_pipeline_that_reads_no_vectors_misses_none(
+    runtime: Any, fakes: SimpleNamespace, provides: frozenset[str]
+) -> None:
+    index = fakes.Index(lexical_hits={"a": 3.0}, provides=provides)
+    response = await runtime.ask(await runtime.serve(index, nodes=(LEXICAL,)))
+    assert response.degraded == []
 
 
 async def two(runtime: Any, fakes: SimpleNamespace, **second: Any) -> str:
@@ -224,11 +237,13 @@ async def test_cosines_of_different_encoders_meet_on_one_scale(runtime: Any, fak
 
 
 async def test_an_index_without_vectors_is_judged_by_its_words(runtime: Any, fakes: SimpleNamespace) -> None:
-    response = await runtime.ask(await two(runtime, fakes, provides=frozenset({"bm25"})))
+    name = await two(runtime, fakes, provides=WORDS_ONLY)
+    response = await runtime.ask(name)
     assert {(result.knowledge_base, result.chunk_id): result.score for result in response.results} == {
         ("docs", "a"): 1.0,
         ("wiki", "a"): 0.5,
         ("docs", "b"): 0.0,
         ("wiki", "c"): 0.0,
     }
-    assert response.degraded == []
+    assert response.degraded == MISMATCH
+    assert (await runtime.ask(name, knowledge_bases=["docs"])).degraded == []
