@@ -17,8 +17,8 @@ from tidegate_operator.core.platform import Images, Platform
 from tidegate_operator.core.render import indexer_deployment as indexer
 from tidegate_operator.core.render import pipeline_deployment as pipeline
 
-from .desk import rig_with_docs, serving, settle
-from .rig import Rig, knowledge_base
+from .desk import deployments, rig_with_docs, serving, settle
+from .rig import DESK, Rig, knowledge_base
 from .rig import pipeline as pipeline_manifest
 
 Pod = indexer.IndexerPod | pipeline.PipelinePod
@@ -188,3 +188,21 @@ async def test_under_the_same_version_what_differs_was_edited_by_hand_and_is_put
     await settle(running)
 
     assert users(running) == {1}
+
+
+async def test_after_an_upgrade_a_node_with_another_name_makes_a_release_of_the_new_images(running: Rig) -> None:
+    """What the notes on upgrades tell people to do: answers stay the same, and the old pods stay beside."""
+    first = running.status(DESK)["servingRelease"]
+    running.platform = Platform(version="2", images=Images(runtime="registry/runtime:2", sidecar="registry/sidecar:2"))
+    running.restart()
+    renamed = [{"name": "words", "type": "bm25", "with": {"topK": 50}}]
+    running.cluster.put(pipeline_manifest(nodes=renamed, output="words"))
+    await settle(running)
+
+    second = running.status(DESK)["servingRelease"]
+    assert second != first
+    assert {each["name"]: each["versions"]["runtime"] for each in running.status(DESK)["releases"]} == {
+        first: "1.0",
+        second: "2",
+    }
+    assert len(deployments(running)) == 2
