@@ -149,6 +149,68 @@ async def test_pods_reach_named_documents_only(rig: Rig) -> None:
         assert all("*" not in rule["verbs"] and "create" not in rule["verbs"] for rule in role["rules"])
 
 
+PODS_OF_DESK = {
+    "app.kubernetes.io/name": "tidegate",
+    "app.kubernetes.io/instance": "desk",
+    "app.kubernetes.io/component": "retrieval",
+    "app.kubernetes.io/part-of": "tidegate",
+    "app.kubernetes.io/managed-by": "tidegate-operator",
+    "tidegate.dev/pipeline": "desk",
+}
+
+
+async def test_everybody_reaches_the_public_port_and_few_the_others(rig: Rig) -> None:
+    (policy,) = rig.cluster.of_kind(Kind.NETWORK_POLICY)
+
+    def only(number: int) -> list[Manifest]:
+        return [{"protocol": "TCP", "port": number}]
+
+    namespaces = [{"kubernetes.io/metadata.name": "tidegate-system"}, {"tidegate.dev/metrics": "true"}]
+    assert policy["spec"] == {
+        "podSelector": {"matchLabels": PODS_OF_DESK},
+        "policyTypes": ["Ingress"],
+        "ingress": [
+            {"ports": only(8080)},
+            {"ports": only(8081), "from": [{"namespaceSelector": {"matchLabels": each}} for each in namespaces]},
+            {"ports": only(8082), "from": [{"podSelector": {"matchLabels": PODS_OF_DESK}}]},
+        ],
+    }
+
+
+async def test_the_network_policy_names_the_namespace_that_the_operator_really_lives_in() -> None:
+    rig = Rig(platform=replace(PLATFORM, operator_namespace="elsewhere"))
+    for manifest in (source_map(), knowledge_base(), pipeline()):
+        rig.cluster.put(manifest)
+    await rig.settle(DOCS, DESK)
+
+    (policy,) = rig.cluster.of_kind(Kind.NETWORK_POLICY)
+    state = next(rule for rule in policy["spec"]["ingress"] if rule["ports"][0]["port"] == 8081)
+    operator, scraper = (peer["namespaceSelector"]["matchLabels"] for peer in state["from"])
+    assert operator == {"kubernetes.io/metadata.name": "elsewhere"}
+    assert scraper == {"tidegate.dev/metrics": "true"}
+
+
+async def test_a_drain_takes_one_pod_of_the_pipeline_at_a_time(rig: Rig) -> None:
+    """`maxUnavailable`, since `minAvailable: 1` would block the drain of a single pod for ever."""
+    (budget,) = rig.cluster.of_kind(Kind.DISRUPTION_BUDGET)
+    assert budget["spec"] == {"maxUnavailable": 1, "selector": {"matchLabels": PODS_OF_DESK}}
+
+
+async def test_network_policy_and_budget_select_the_pods_of_the_pipeline_and_no_others(rig: Rig) -> None:
+    (policy,), (budget,) = rig.cluster.of_kind(Kind.NETWORK_POLICY), rig.cluster.of_kind(Kind.DISRUPTION_BUDGET)
+    for selector in (policy["spec"]["podSelector"], budget["spec"]["selector"]):
+        wanted = selector["matchLabels"].items()
+        chosen = [each for each in pods(rig) if wanted <= each["metadata"]["labels"].items()]
+        assert chosen == [retrieval(rig)]
+
+
+async def test_every_open_port_of_the_front_door_has_its_rule(rig: Rig) -> None:
+    (policy,) = rig.cluster.of_kind(Kind.NETWORK_POLICY)
+    ruled = {port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]}
+    (front,) = retrieval(rig)["spec"]["containers"]
+    assert ruled == {port["containerPort"] for port in front["ports"]}
+
+
 async def test_nothing_of_a_secret_is_written_beside_it(rig: Rig) -> None:
     (token,) = [each for each in rig.cluster.of_kind(Kind.SECRET) if each["metadata"]["name"] == "docs-indexer"]
     other = Rig()
