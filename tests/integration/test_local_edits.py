@@ -275,6 +275,23 @@ def test_a_volume_that_goes_away_is_said_and_its_index_stays(port: LocalServer) 
     found(port, "where does the tug wait?", "tug.md")
 
 
+def test_a_full_disk_in_mid_run_is_said_once_each_time_and_what_waited_for_room_comes(port: LocalServer) -> None:
+    blocked = port.state / "config" / ".port-indexer.json.new"
+    query = "when does the harbour office open?"
+    said = f"{port.state}: No space left on device; it is tried again"
+    for readers, seen in ((["nobody"], not_found), (["*"], found)):
+        printed = len(port.output)
+        blocked.symlink_to("/dev/full")
+        objects = base()
+        objects[1]["spec"]["sources"][1]["tenants"] = readers
+        write_manifests(port.files, *objects)
+        port.until_printed(said, after=printed)
+        assert port.ask(query).status == 200, "what serves goes on"
+        blocked.unlink()
+        seen(port, query, "harbour.md")
+        assert port.output[printed:].count(said) == 1
+
+
 def test_a_change_made_while_it_was_stopped_comes_as_an_edit(port: LocalServer) -> None:
     before = port.ask(HARBOUR)
     port.stop()
