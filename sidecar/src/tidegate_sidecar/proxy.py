@@ -14,7 +14,6 @@ from functools import partial
 
 import orjson
 
-from tidegate_api.config import LimitsConfig
 from tidegate_api.wire import (
     DEFAULT_TOP_K,
     HEADER_ARM,
@@ -98,10 +97,13 @@ class Retrieval:
         index = self._table()
         decision = decide(index, caller, _facts(attempt, request, caller, asked, index))
         attempt.route = (decision, index.version)
-        body = _search_body(attempt, decision, caller, asked, limits)
+        allowed_ms = min(limits.request_timeout_ms, asked.deadline_ms or limits.request_timeout_ms)
+        top_k = asked.top_k or min(DEFAULT_TOP_K, limits.max_top_k)
+        deadline_ms = max(1, allowed_ms - HOP_MARGIN_MS)
+        body = _search_body(attempt, decision, caller, asked, top_k=top_k, deadline_ms=deadline_ms)
         searcher = self._searcher(decision.release)
         self._in_flight.enter(decision.release, limits.max_concurrent)
-        deadline = attempt.started + _allowed_ms(asked, limits) / 1000
+        deadline = attempt.started + allowed_ms / 1000
         return searcher.search(body, deadline=deadline, done=partial(self._finish, attempt, decision))
 
     # --- the three ends ----------------------------------------------------------------------
@@ -183,12 +185,8 @@ def _facts(attempt: Attempt, request: Request, caller: Caller, asked: RetrieveRe
     )
 
 
-def _allowed_ms(asked: RetrieveRequest, limits: LimitsConfig) -> int:
-    return min(limits.request_timeout_ms, asked.deadline_ms or limits.request_timeout_ms)
-
-
 def _search_body(
-    attempt: Attempt, decision: Decision, caller: Caller, asked: RetrieveRequest, limits: LimitsConfig
+    attempt: Attempt, decision: Decision, caller: Caller, asked: RetrieveRequest, *, top_k: int, deadline_ms: int
 ) -> bytes:
     """Return a `SearchRequest`. Its parts are checked already; building the model again would cost as much as routing.
 
@@ -201,9 +199,9 @@ def _search_body(
         "query": asked.query,
         "scope": {"tenant": caller.tenant, "groups": caller.groups},
         "knowledge_bases": asked.knowledge_bases,
-        "top_k": asked.top_k or min(DEFAULT_TOP_K, limits.max_top_k),
+        "top_k": top_k,
         "filters": None if asked.filters is None else asked.filters.model_dump(),
-        "deadline_ms": max(1, _allowed_ms(asked, limits) - HOP_MARGIN_MS),
+        "deadline_ms": deadline_ms,
         "explain": asked.explain,
     }
     try:
