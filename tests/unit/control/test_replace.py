@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tidegate_operator.core.kinds import Manifest
+from tidegate_operator.core.kinds import Manifest, ref_of
 
 from .desk import ask, deployments, public, rig_with_docs, settle, table
 from .rig import DESK, Rig, pipeline, policy
@@ -50,6 +50,50 @@ async def test_the_old_pods_go_first_and_then_the_new_ones_serve(rig: Rig) -> No
     await settle(rig)
     assert running(rig) == {public(rig)} != {old}
     assert rig.conditions(DESK)["Ready"] == ("True", "InForce")
+
+
+async def test_the_downtime_is_said_with_what_is_awaited(rig: Rig) -> None:
+    await serving(rig)
+    old = rig.status(DESK)["servingRelease"]
+    await upgrade(rig)
+    new = rig.status(DESK)["candidate"]
+    stopped = f"update: Replace has stopped the pods of {old}; no answers until {new} is warm"
+    assert rig.conditions(DESK)["Available"] == ("False", "Replacing")
+    assert rig.message("Available", DESK) == f"{stopped}: the old pods are ending"
+
+    rig.controllers.run()
+    await rig.reconciler(DESK)
+    (coming,) = deployments(rig)
+    assert rig.message("Available", DESK) == f"{stopped}: its pods start and load it"
+
+    rig.controllers.pending = {coming["metadata"]["name"]: NO_GPU}
+    await settle(rig)
+    assert rig.message("Available", DESK) == f"{stopped}: pods of {new} do not run: {NO_GPU}"
+    assert rig.conditions(DESK)["Ready"] == ("False", "InsufficientGPU")
+
+
+@pytest.mark.parametrize(
+    ("progress", "reason"), [("ReplicaSetUpdated", "Replacing"), ("NewReplicaSetAvailable", "NoReadyPod")]
+)
+async def test_pods_that_are_replaced_in_place_are_told_from_pods_that_have_failed(
+    rig: Rig, progress: str, reason: str
+) -> None:
+    await serving(rig)
+    rig.cluster.put(pipeline(runtime={**RUNTIME, "resources": {"limits": {"memory": "2Gi"}}}))
+    await rig.reconciler(DESK)
+    (rolled,) = deployments(rig)
+    conditions = [{"type": "Progressing", "status": "True", "reason": progress}]
+    generation = rolled["metadata"]["generation"]
+    rig.cluster.set_status(
+        ref_of(rolled), {"observedGeneration": generation, "readyReplicas": 0, "conditions": conditions}
+    )
+    await rig.reconciler(DESK)
+
+    assert rig.conditions(DESK)["Available"] == ("False", reason)
+    if reason == "Replacing":
+        release = rig.status(DESK)["servingRelease"]
+        stopped = f"update: Replace has stopped the earlier pods of {release}; no answers until new ones are ready"
+        assert rig.message("Available", DESK) == stopped
 
 
 async def test_where_steps_leave_stable_a_share_its_pods_stay(rig: Rig) -> None:

@@ -84,6 +84,22 @@ def test_a_rollout_is_over_when_all_pods_are_of_the_newest_template_and_ready(
     assert read_workload(deployment(**status)).current is current
 
 
+@pytest.mark.parametrize(
+    ("progress", "seen", "rolling"),
+    [
+        ("ReplicaSetUpdated", 1, True),
+        ("ProgressDeadlineExceeded", 1, True),
+        ("NewReplicaSetAvailable", 1, False),
+        ("NewReplicaSetAvailable", 0, True),
+    ],
+)
+def test_a_template_is_being_rolled_out_until_all_its_pods_were_ready_once(
+    progress: str, seen: int, rolling: bool
+) -> None:
+    conditions = [{"type": "Progressing", "reason": progress}]
+    assert read_workload(deployment(observedGeneration=seen, conditions=conditions)).rolling is rolling
+
+
 def test_the_text_of_a_quota_is_kept_and_the_random_pod_name_is_not() -> None:
     message = 'pods "desk-7d4-x2" is forbidden: exceeded quota: small, requested: limits.memory=1Gi'
     condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}

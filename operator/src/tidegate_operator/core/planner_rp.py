@@ -13,6 +13,7 @@ from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipelineSpec, Retri
 from tidegate_operator.core.children import ChildrenPlan, Upkeep, Wanted, plan_children
 from tidegate_operator.core.desired import pipeline_config
 from tidegate_operator.core.exposure import position
+from tidegate_operator.core.facts_rp import Facts
 from tidegate_operator.core.names import Annotation
 from tidegate_operator.core.observed_rp import PipelineWorld, acceptance
 from tidegate_operator.core.plan import Note, Plan, Rest
@@ -22,12 +23,11 @@ from tidegate_operator.core.release_marks import marked_releases, release_manife
 from tidegate_operator.core.release_retention import deletions, expired_releases
 from tidegate_operator.core.releases import Desired, Waits, desire
 from tidegate_operator.core.requests import Request, read_request
-from tidegate_operator.core.rollout import RolloutFacts, advance
+from tidegate_operator.core.rollout import RolloutFacts, advance, replaces_stable
 from tidegate_operator.core.rollout_requests import answer
 from tidegate_operator.core.ruling import Ruling, ruling
 from tidegate_operator.core.serving import Front, acknowledged, front_of, held_by, table_for
 from tidegate_operator.core.settle import Outcome, settle
-from tidegate_operator.core.status_rp import Facts
 from tidegate_operator.core.summary_rp import pipeline_status, wake_after
 from tidegate_operator.core.summary_rpol import mirror
 from tidegate_operator.core.warmth import behind_settings, failures, warm_releases
@@ -191,4 +191,13 @@ def _facts(
         candidate_failure=failures(world, next_up.release) if next_up is not None else "",
         suspended=intent.suspended,
         step_removed=state.step is not None and position(steps, state.step.name) is None,
+        replacing=_replacing(world, state, rolled.facts),
     )
+
+
+def _replacing(world: PipelineWorld, state: RolloutStatus, facts: RolloutFacts) -> bool:
+    """Return whether the candidate waits until stable's pods have gone."""
+    coming, serving = world.frozen.get(state.candidate), world.frozen.get(state.stable)
+    if coming is None or serving is None or coming.release.deployment == serving.release.deployment:
+        return False
+    return state.step is None and replaces_stable(state, facts)

@@ -1,28 +1,17 @@
-"""What a RetrievalPipeline's status says: releases, figures, conditions."""
+"""The conditions of a RetrievalPipeline."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tidegate_api.conditions import ConditionType, Reason, Statement, Truth, timestamp
-from tidegate_api.v1alpha1.retrievalpipeline import (
-    IndexRevision,
-    ReleaseStatus,
-    ReleaseVersions,
-    RetrievalPipelineSpec,
-    RolloutStatus,
-)
-from tidegate_operator.core.kinds import Kind, Ref
-from tidegate_operator.core.names import release_object_name
-from tidegate_operator.core.observed import Refusal
+from tidegate_api.conditions import ConditionType, Reason, Statement, Truth
+from tidegate_operator.core.facts_rp import Facts
 from tidegate_operator.core.observed_rp import PipelineWorld
+from tidegate_operator.core.pipeline_trouble import no_answers, pods_trouble
 from tidegate_operator.core.policies import Verdict, of_refusals
 from tidegate_operator.core.rejection import rejection_of
 from tidegate_operator.core.releases import Desired, Waits
 from tidegate_operator.core.rollout import Phase
-from tidegate_operator.core.workloads import Workload, first_trouble
-
-RELEASES_SHOWN = 20
-EXPIRED = "Expired"
+from tidegate_operator.core.workloads import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,82 +22,6 @@ class Standing:
     reason: str
     message: str = ""
     stalled: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What the planner has found out beside the world itself."""
-
-    spec: RetrievalPipelineSpec | None
-    verdict: Verdict | None
-    conflicts: tuple[Ref, ...]
-    refusals: tuple[Refusal, ...]
-    wanted: Desired | Waits | None
-    state: RolloutStatus
-    settled: bool  # every write is done, every pod obeys table and settings, every Deployment is rolled out
-    candidate_failure: str
-    suspended: bool
-    step_removed: bool = False  # the policy has no longer the step at which the candidate is
-
-    @property
-    def desired(self) -> str:
-        """Return the release that the spec asks for; empty while there is none."""
-        return self.wanted.name if isinstance(self.wanted, Desired) else ""
-
-
-def release_entries(
-    world: PipelineWorld, state: RolloutStatus, *, held: frozenset[str], warm: frozenset[str], expired: frozenset[str]
-) -> list[ReleaseStatus]:
-    """Return the releases that exist and those that did, newest first."""
-    known = {entry.name: entry for entry in world.status.releases}
-    entries = [_entry(world, name, state, held=held, warm=warm, expired=expired) for name in world.frozen]
-    gone = [known[name].model_copy(update={"phase": EXPIRED}) for name in known.keys() - world.frozen.keys()]
-    newest = sorted([*entries, *gone], key=lambda each: (each.phase != EXPIRED, each.created_at or "", each.name))
-    shown = newest[::-1][:RELEASES_SHOWN]
-    return sorted(shown, key=lambda each: (each.created_at or "", each.name), reverse=True)
-
-
-def _entry(
-    world: PipelineWorld,
-    name: str,
-    state: RolloutStatus,
-    *,
-    held: frozenset[str],
-    warm: frozenset[str],
-    expired: frozenset[str],
-) -> ReleaseStatus:
-    release = world.frozen[name].release
-    object_name = release_object_name(world.meta.name, name)
-    live = world.children.get(Ref(Kind.CONTROLLER_REVISION, world.meta.namespace, object_name))
-    served = next((entry for entry in state.history if entry.release == name), None)
-    created = live.created_at if live is not None else None
-    return ReleaseStatus(
-        name=name,
-        pipeline_revision=release.pipeline.revision(),
-        index_revisions=[
-            IndexRevision(knowledge_base=index.knowledge_base, revision=index.revision) for index in release.indexes
-        ],
-        versions=ReleaseVersions(runtime=release.versions.runtime, sidecar=release.versions.sidecar),
-        phase=_phase(name, state, held=held, warm=warm, expired=expired),
-        created_at=timestamp(created) if created is not None else None,
-        served_from=served.from_ if served is not None else None,
-        served_until=served.until if served is not None else None,
-    )
-
-
-def _phase(
-    name: str, state: RolloutStatus, *, held: frozenset[str], warm: frozenset[str], expired: frozenset[str]
-) -> str:
-    if name == state.stable:
-        return "Serving"
-    if name in expired:
-        return EXPIRED
-    if name in held:
-        return "Warm" if name in warm else "Preparing"
-    return "Cold"
-
-
-# --- conditions -----------------------------------------------------------------------------------
 
 
 def statements(world: PipelineWorld, facts: Facts) -> Iterator[Statement]:
@@ -207,11 +120,8 @@ def _candidate_in_trouble(world: PipelineWorld, facts: Facts) -> Standing | None
         message = f"{facts.state.candidate or facts.state.stable} cannot be opened: {facts.candidate_failure}"
         return Standing("False", Reason.RELEASE_FAILED, message, stalled=True)
     for name in (facts.state.candidate, facts.state.stable):
-        if name in world.frozen:
-            deployment = world.frozen[name].release.deployment
-            trouble = first_trouble(world.workload(deployment), world.pods_of(deployment))
-            if trouble is not None:
-                return Standing("False", trouble.reason, f"pods of {name} do not run: {trouble.message}", stalled=True)
+        if (trouble := pods_trouble(world, facts, name)) is not None:
+            return Standing("False", trouble.reason, trouble.message, stalled=True)
     return None
 
 
@@ -233,12 +143,8 @@ def _available(world: PipelineWorld, facts: Facts) -> Statement:
     workload = _serving(world, facts)
     if facts.state.stable and workload is not None and workload.ready > 0:
         return Statement(ConditionType.AVAILABLE, "True", Reason.SERVING)
-    if not facts.state.stable:
-        return Statement(ConditionType.AVAILABLE, "False", Reason.PREPARING_RELEASE, "no release has served yet")
-    if workload is not None and workload.desired == 0:
-        message = "spec.runtime.replicas is 0; raise it to get answers"
-        return Statement(ConditionType.AVAILABLE, "False", Reason.NO_READY_POD, message)
-    return Statement(ConditionType.AVAILABLE, "False", Reason.NO_READY_POD, "no pod of the serving release is ready")
+    verdict = no_answers(world, facts)
+    return Statement(ConditionType.AVAILABLE, "False", verdict.reason, verdict.message)
 
 
 def _degraded(world: PipelineWorld, facts: Facts) -> Verdict | None:
@@ -246,12 +152,10 @@ def _degraded(world: PipelineWorld, facts: Facts) -> Verdict | None:
         names = ", ".join(facts.wanted.fell_back)
         message = f"the newest index of {names} could not be built, an earlier one serves; see its status"
         return Verdict(Reason.REVISION_FAILED, message)
-    if facts.state.stable in world.frozen:
-        deployment = world.frozen[facts.state.stable].release.deployment
-        trouble = first_trouble(world.workload(deployment), world.pods_of(deployment))
-        if trouble is not None:
-            return Verdict(trouble.reason, f"pods of {facts.state.stable} do not run: {trouble.message}")
-    return None
+    workload = _serving(world, facts)
+    if workload is None or workload.ready < workload.desired:
+        return pods_trouble(world, facts, facts.state.stable)
+    return None  # what does not start is to replace pods that serve as many as they should
 
 
 def _serving(world: PipelineWorld, facts: Facts) -> Workload | None:

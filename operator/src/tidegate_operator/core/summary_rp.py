@@ -12,15 +12,17 @@ from tidegate_api.v1alpha1.retrievalpipeline import (
     RuntimeStatus,
 )
 from tidegate_operator.core.children import ChildrenPlan
+from tidegate_operator.core.facts_rp import Facts
 from tidegate_operator.core.names import Label
 from tidegate_operator.core.observed_rp import PipelineWorld
 from tidegate_operator.core.pacing import soonest, until_retry, until_told
+from tidegate_operator.core.release_entries import release_entries
 from tidegate_operator.core.render.networkpolicy import PUBLIC_PORT
 from tidegate_operator.core.requests import OUTCOMES_KEPT
 from tidegate_operator.core.rollout import Phase, RolloutFacts, rollback_target
 from tidegate_operator.core.routing import SWITCH_SECONDS, switched_for
 from tidegate_operator.core.serving import Front
-from tidegate_operator.core.status_rp import Facts, release_entries, statements
+from tidegate_operator.core.status_rp import statements
 from tidegate_operator.core.warmth import behind_table
 from tidegate_operator.core.workloads import Workload
 

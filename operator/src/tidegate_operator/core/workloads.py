@@ -17,6 +17,9 @@ from tidegate_operator.core.observed import Live
 # A pod is given this long to be scheduled or pulled before its trouble is called one.
 TROUBLE_AFTER = timedelta(seconds=15)
 
+# What a Deployment says from the moment when all pods of its newest template were ready, whatever becomes of them.
+_ROLLED_OUT = "NewReplicaSetAvailable"
+
 _POD_NAME = re.compile(r'\bpods? "[^"]*"')
 _WAITING_IS_TROUBLE = frozenset(
     {
@@ -56,12 +59,16 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A Deployment's own figures. `current` = every pod is of the newest template and ready."""
+    """A Deployment's own figures.
+
+    `current` = every pod is of the newest template and ready; `rolling` = that was never so yet.
+    """
 
     desired: int
     ready: int
     current: bool
     trouble: Trouble | None
+    rolling: bool = False
 
 
 def read_pod(manifest: Manifest, *, deployment_label: str, gpu_resource: str, now: datetime) -> Pod:
@@ -95,6 +102,7 @@ def read_workload(live: Live) -> Workload:
         ready=ready,
         current=seen and ready >= desired and updated >= desired and total == updated,
         trouble=_creation_trouble(conditions.get("ReplicaFailure") or {}),
+        rolling=(conditions.get("Progressing") or {}).get("reason", _ROLLED_OUT) != _ROLLED_OUT or not seen,
     )
 
 

@@ -1,0 +1,31 @@
+"""What the planner of a pipeline has found out, for those who say it in status."""
+
+from dataclasses import dataclass
+
+from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipelineSpec, RolloutStatus
+from tidegate_operator.core.kinds import Ref
+from tidegate_operator.core.observed import Refusal
+from tidegate_operator.core.policies import Verdict
+from tidegate_operator.core.releases import Desired, Waits
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the planner has found out beside the world itself."""
+
+    spec: RetrievalPipelineSpec | None
+    verdict: Verdict | None
+    conflicts: tuple[Ref, ...]
+    refusals: tuple[Refusal, ...]
+    wanted: Desired | Waits | None
+    state: RolloutStatus
+    settled: bool  # every write is done, every pod obeys table and settings, every Deployment is rolled out
+    candidate_failure: str
+    suspended: bool
+    step_removed: bool = False  # the policy has no longer the step at which the candidate is
+    replacing: bool = False  # `update: Replace`: stable's pods are stopped before the candidate's can start
+
+    @property
+    def desired(self) -> str:
+        """Return the release that the spec asks for; empty while there is none."""
+        return self.wanted.name if isinstance(self.wanted, Desired) else ""
