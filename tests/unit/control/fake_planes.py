@@ -48,12 +48,14 @@ class FakePlanes:
     language: Language = "en"
     building: set[str] = field(default_factory=set)  # revisions that are not ready yet
     failed: dict[str, str] = field(default_factory=dict)  # revisions that could not be built
+    foreign: set[str] = field(default_factory=set)  # revisions whose encoder does not know the documents' language
     full: set[str] = field(default_factory=set)  # revisions whose edits find no room on the volume
     full_but: set[str] | None = None  # the revisions that were built when the volume became full; None = it is not
     silent: bool = False  # nobody answers
     stale: set[str] = field(default_factory=set)  # pods that have not seen the newest table
     warm: set[str] | None = None  # the releases that are loaded; None = all
     broken: str = ""  # why the others cannot be opened; empty = they are being loaded
+    unready: tuple[str, str] | None = None  # reason and message of sidecars that are not ready; None = they are
     polls: int = 0
     _obeyed: dict[Ref, dict[str, str]] = field(default_factory=dict)  # what pods go on with when it is gone
 
@@ -98,7 +100,7 @@ class FakePlanes:
             documents=3,
             chunks=9,
             language=self.language,
-            provides=["bm25", "dense"],
+            provides=["bm25"] if name in self.foreign else ["bm25", "dense"],
             ready_at="2026-01-01T12:00:00Z",
         )
 
@@ -120,7 +122,9 @@ class FakePlanes:
             table_hash="" if behind else table.table_hash(),
             config_hash=SidecarConfig.model_validate_json(data["sidecar.json"]).config_hash(),
             releases=[self._release(each.name) for each in table.releases if each.deployment == here and not behind],
-            ready=True,
+            ready=self.unready is None,
+            reason=self.unready[0] if self.unready is not None else "",
+            message=self.unready[1] if self.unready is not None else "",
         )
 
     def _release(self, name: str) -> ReleaseState:

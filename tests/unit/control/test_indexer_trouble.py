@@ -65,6 +65,27 @@ async def test_a_build_that_finds_no_room_is_stalled_and_the_old_release_serves(
     assert rig.status(DESK)["servingRelease"] != serving
 
 
+async def test_an_encoder_that_does_not_know_the_language_is_said_until_another_is_in_force(rig: Rig) -> None:
+    rig.cluster.put(knowledge_base(embedding={"model": "minilm"}))
+    await rig.settle()
+    rig.planes.foreign = {rig.status()["latestRevision"]}
+    await rig.settle()
+
+    assert rig.conditions()["Degraded"] == ("True", "EmbedderLanguageMismatch")
+    assert rig.conditions()["Ready"] == ("True", "InForce")
+    assert "in a language that minilm" in rig.message("Degraded")
+    assert "set spec.embedding.model to auto" in rig.message("Degraded")
+
+    rig.planes.silent = True
+    await rig.settle()
+    assert rig.conditions()["Degraded"] == ("True", "EmbedderLanguageMismatch")
+
+    rig.planes.silent = False
+    rig.cluster.put(knowledge_base(embedding={"model": "use-m3"}))
+    await rig.settle()
+    assert "Degraded" not in rig.conditions()
+
+
 async def test_a_claim_of_the_users_own_is_named(rig: Rig) -> None:
     rig.cluster.put(
         {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "mine", "namespace": "acme"}}

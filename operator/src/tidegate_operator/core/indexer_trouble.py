@@ -1,12 +1,14 @@
-"""What is wrong with a KnowledgeBase's indexer, in words that name what to change.
+"""What is wrong with a KnowledgeBase's indexer or index, in words that name what to change.
 
 An indexer in trouble stops edits, not answers: what it has built goes on serving, and each sentence says so.
 """
 
 from tidegate_api.conditions import Reason
+from tidegate_api.v1alpha1.knowledgebase import RevisionStatus
 from tidegate_operator.core.observed_kb import KnowledgeWorld
 from tidegate_operator.core.policies import Verdict
 from tidegate_operator.core.render.indexer_deployment import store_of
+from tidegate_operator.core.revisions import READY
 from tidegate_operator.core.workloads import Trouble, first_trouble
 
 _SERVES_ON = "what is built goes on serving, edits wait"
@@ -34,8 +36,11 @@ def no_room(world: KnowledgeWorld) -> Verdict | None:
     return Verdict(Reason.STORE_FULL, message)
 
 
-def degraded(world: KnowledgeWorld, *, serves: bool) -> Verdict | None:
-    """Return what keeps edits from reaching the index. `serves` = a revision can be queried."""
+def degraded(world: KnowledgeWorld, *, desired: RevisionStatus | None, serves: bool) -> Verdict | None:
+    """Return what keeps edits from reaching the index, or answers from being as good as they should be.
+
+    `desired` is the revision that the spec asks for; `serves` = some revision can be queried.
+    """
     if serves and (world.workload is None or world.workload.ready == 0):
         trouble = pod_trouble(world)
         if trouble is None:
@@ -46,6 +51,12 @@ def degraded(world: KnowledgeWorld, *, serves: bool) -> Verdict | None:
     state = world.indexer
     if state is not None and state.message:
         return Verdict(Reason.SOURCE_UNREADABLE, state.message)
+    if desired is not None and desired.phase == READY and "dense" not in desired.provides:
+        message = (
+            f"too many chunks are in a language that {desired.embedder} does not know, so {desired.name} answers "
+            "by BM25 alone; set spec.embedding.model to auto or to a multilingual model"
+        )
+        return Verdict(Reason.EMBEDDER_LANGUAGE_MISMATCH, message)
     if state.sync.failed if state is not None else world.status.sync.failed:
         message = "some documents could not be indexed; status.sync.failures names them and says why"
         return Verdict(Reason.DOCUMENTS_FAILED, message)

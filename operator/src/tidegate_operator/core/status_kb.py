@@ -155,7 +155,7 @@ def statements(world: KnowledgeWorld, facts: Facts) -> Iterator[Statement]:
     elif standing.ready != "True":
         yield Statement(ConditionType.RECONCILING, "True", standing.reason, standing.message)
     yield _revision_ready(facts)
-    if (worse := degraded(world, serves=bool(facts.latest))) is not None:
+    if (worse := degraded(world, desired=facts.desired, serves=bool(facts.latest))) is not None:
         yield Statement(ConditionType.DEGRADED, "True", worse.reason, worse.message)
     if (drift := _language_drift(world)) is not None:
         yield drift
