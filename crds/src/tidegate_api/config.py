@@ -303,6 +303,7 @@ class SidecarState(Model):
     releases: list[ReleaseState] = Field(default_factory=list)
     ready: bool = False
     message: str = ""
+    reason: str = Field(default="", description="SecretInvalid: nobody can get in; empty = none, or another")
     api_keys: int = 0
     requests: dict[str, dict[str, int]] = Field(
         default_factory=dict, description="by release, by outcome; since the start"

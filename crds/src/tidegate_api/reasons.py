@@ -48,6 +48,7 @@ class Reason(StrEnum):
     STARTING = "Starting"
     INDEXER_UNREACHABLE = "IndexerUnreachable"
     NO_READY_POD = "NoReadyPod"
+    POD_NOT_READY = "PodNotReady"
     REPLACING = "Replacing"
     POD_CREATION_FAILED = "PodCreationFailed"
     IMAGE_PULL_FAILED = "ImagePullFailed"

@@ -115,6 +115,15 @@ def test_of_several_troubles_the_same_one_is_told_at_every_look() -> None:
     assert first_trouble(None, [first, second]) == first_trouble(None, [second, first])
 
 
+def test_a_pod_is_unready_since_it_turned_so_or_since_it_was_made() -> None:
+    turned = [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T11:59:30Z"}]
+    ready = [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T11:59:30Z"}]
+
+    assert pod(age_seconds=500, conditions=turned).unready_since == NOW - timedelta(seconds=30)
+    assert pod(age_seconds=500).unready_since == NOW - timedelta(seconds=500)
+    assert pod(conditions=ready).unready_since is None
+
+
 def test_a_pod_that_does_not_start_is_looked_at_again_when_it_may_be_called_in_trouble() -> None:
     young, old = pod(age_seconds=5), pod(age_seconds=60)
     ready = pod(age_seconds=5, conditions=[{"type": "Ready", "status": "True"}])

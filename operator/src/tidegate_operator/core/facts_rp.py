@@ -1,12 +1,14 @@
 """What the planner of a pipeline has found out, for those who say it in status."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipelineSpec, RolloutStatus
 from tidegate_operator.core.kinds import Ref
 from tidegate_operator.core.observed import Refusal
 from tidegate_operator.core.policies import Verdict
 from tidegate_operator.core.releases import Desired, Waits
+from tidegate_operator.core.workloads import Trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class Facts:
     candidate_failure: str
     suspended: bool
     step_removed: bool = False  # the policy has no longer the step at which the candidate is
+    unready: Mapping[str, Trouble] = field(default_factory=dict)  # by Deployment: what keeps running pods from ready
     replacing: bool = False  # `update: Replace`: stable's pods are stopped before the candidate's can start
 
     @property

@@ -16,6 +16,12 @@ def soonest(waits: Iterable[float | None]) -> float | None:
     return min((wait for wait in waits if wait is not None), default=None)
 
 
+def slower(seconds: float, most_seconds: float, *, since: str, now: datetime) -> float:
+    """Return a pause that grows with the time for which a state has stood: a tenth of it."""
+    stood = (now - datetime.fromisoformat(since)).total_seconds()
+    return min(max(seconds, stood / 10), most_seconds)
+
+
 def until_told(pods: Iterable[Pod], now: datetime) -> float | None:
     """Return how long until a pod that has just been made, and is not ready, may be called in trouble."""
     ages = [now - pod.created_at for pod in pods if pod.created_at is not None and not (pod.ready or pod.deleting)]

@@ -8,19 +8,25 @@ from tidegate_operator.core.workloads import first_trouble
 
 
 def pods_trouble(world: PipelineWorld, facts: Facts, release: str) -> Verdict | None:
-    """Return why pods of a release are missing or do not start, when it is known."""
+    """Return why pods of a release are missing, do not start or do not get ready, when it is known."""
     if release not in world.frozen:
         return None
     deployment = world.frozen[release].release.deployment
     workload = world.workload(deployment)
-    trouble = first_trouble(workload, world.pods_of(deployment))
+    trouble, what = first_trouble(workload, world.pods_of(deployment)), "run"
+    if trouble is None:
+        trouble, what = facts.unready.get(deployment), "get ready"
     if trouble is None:
         return None
     if workload is None or workload.ready == 0:
-        return Verdict(trouble.reason, f"pods of {release} do not run: {trouble.message}")
-    if release != facts.state.stable:
-        return Verdict(trouble.reason, f"some pods of {release} do not run: {trouble.message}")
-    return Verdict(trouble.reason, f"new pods of {release} do not start, the earlier ones serve: {trouble.message}")
+        told = f"pods of {release} do not {what}"
+    elif release != facts.state.stable:
+        told = f"some pods of {release} do not {what}"
+    elif what == "run":
+        told = f"new pods of {release} do not start, the earlier ones serve"
+    else:
+        told = f"some pods of {release} do not {what}, the others serve"
+    return Verdict(trouble.reason, f"{told}: {trouble.message}")
 
 
 def no_answers(world: PipelineWorld, facts: Facts) -> Verdict:
@@ -37,7 +43,9 @@ def no_answers(world: PipelineWorld, facts: Facts) -> Verdict:
     if workload is not None and workload.rolling and facts.spec is not None and facts.spec.runtime.update == "Replace":
         message = f"update: Replace has stopped the earlier pods of {state.stable}; no answers until new ones are ready"
         return Verdict(Reason.REPLACING, message)
-    return Verdict(Reason.NO_READY_POD, "no pod of the serving release is ready")
+    told = facts.unready.get(stable.release.deployment) if stable is not None else None
+    why = f": {told.message}" if told is not None else ""
+    return Verdict(Reason.NO_READY_POD, f"no pod of the serving release is ready{why}")
 
 
 def _awaited(world: PipelineWorld, facts: Facts) -> str:

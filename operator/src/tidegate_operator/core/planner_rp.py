@@ -30,6 +30,7 @@ from tidegate_operator.core.serving import Front, acknowledged, front_of, held_b
 from tidegate_operator.core.settle import Outcome, settle
 from tidegate_operator.core.summary_rp import pipeline_status, wake_after
 from tidegate_operator.core.summary_rpol import mirror
+from tidegate_operator.core.unready import unready_pods
 from tidegate_operator.core.warmth import behind_settings, failures, warm_releases
 
 
@@ -73,7 +74,7 @@ def plan_pipeline(world: PipelineWorld, platform: Platform, now: datetime) -> Pl
         leftovers=(*freeze.leftovers, *children.leftovers),
         refusals=(*freeze.refusals, *children.refusals),
     )
-    facts = _facts(world, intent, rolled, front, blocked, at_rest=not children.actions)
+    facts = _facts(world, intent, rolled, front, blocked, at_rest=not children.actions, now=now)
     held = front.held_names if front is not None else frozenset()
     expired = expired_releases(world, rolled.state, held=held, desired=facts.desired)
     status = pipeline_status(
@@ -174,7 +175,14 @@ def _rollout_facts(world: PipelineWorld, intent: Intent, now: datetime) -> Rollo
 
 
 def _facts(
-    world: PipelineWorld, intent: Intent, rolled: Rolled, front: Front | None, blocked: ChildrenPlan, *, at_rest: bool
+    world: PipelineWorld,
+    intent: Intent,
+    rolled: Rolled,
+    front: Front | None,
+    blocked: ChildrenPlan,
+    *,
+    at_rest: bool,
+    now: datetime,
 ) -> Facts:
     state = rolled.state
     next_up = world.frozen.get(state.candidate or state.stable)
@@ -191,6 +199,7 @@ def _facts(
         candidate_failure=failures(world, next_up.release) if next_up is not None else "",
         suspended=intent.suspended,
         step_removed=state.step is not None and position(steps, state.step.name) is None,
+        unready=unready_pods(world, now),
         replacing=_replacing(world, state, rolled.facts),
     )
 

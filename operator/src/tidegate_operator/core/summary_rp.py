@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from tidegate_api.conditions import ConditionType, find, merged
+from tidegate_api.conditions import ConditionType, Reason, find, merged
 from tidegate_api.config import RoutingTable
 from tidegate_api.v1alpha1.common import RequestOutcome, RoutingStatus
 from tidegate_api.v1alpha1.retrievalpipeline import (
@@ -15,7 +15,7 @@ from tidegate_operator.core.children import ChildrenPlan
 from tidegate_operator.core.facts_rp import Facts
 from tidegate_operator.core.names import Label
 from tidegate_operator.core.observed_rp import PipelineWorld
-from tidegate_operator.core.pacing import soonest, until_retry, until_told
+from tidegate_operator.core.pacing import slower, soonest, until_retry, until_told
 from tidegate_operator.core.release_entries import release_entries
 from tidegate_operator.core.render.networkpolicy import PUBLIC_PORT
 from tidegate_operator.core.requests import OUTCOMES_KEPT
@@ -27,6 +27,7 @@ from tidegate_operator.core.warmth import behind_table
 from tidegate_operator.core.workloads import Workload
 
 POLL_SECONDS = 1.0
+POLL_SECONDS_MAX = 15.0
 MISSING_SECONDS = 15.0
 PENDING_NAMED = 10
 
@@ -88,21 +89,34 @@ def routing_status(world: PipelineWorld, table: RoutingTable | None) -> RoutingS
 
 def wake_after(world: PipelineWorld, facts: Facts, blocked: ChildrenPlan, now: datetime) -> float | None:
     """Return after how many seconds to look again."""
-    ready = find(world.status.conditions, ConditionType.READY)
-    moves = (
-        ready is None or ready.status == "Unknown" or bool(facts.state.candidate and facts.state.phase != Phase.PAUSED)
-    )
-    runs = any(pod.address and not pod.deleting for pod in world.pods)
     switching = SWITCH_SECONDS - switched_for(facts.state, now).total_seconds()
     return soonest(
         [
-            POLL_SECONDS if runs and (moves or world.status.routing.pending) else None,
+            _until_asked(world, facts, now),
             until_told(world.pods, now),
             until_retry(blocked.refusals, now),
             MISSING_SECONDS if world.missing or blocked.conflicts or blocked.leftovers else None,
             max(switching, POLL_SECONDS) if facts.state.stable and switching > 0 else None,
         ]
     )
+
+
+def _until_asked(world: PipelineWorld, facts: Facts, now: datetime) -> float | None:
+    """Return how long until pods are asked again: often while something moves, the slower the longer nothing does.
+
+    That a pod gets ready is told by an event; what it says before that, only by asking.
+    """
+    if not any(pod.address and not pod.deleting for pod in world.pods):
+        return None
+    ready = find(world.status.conditions, ConditionType.READY)
+    if ready is None or world.status.routing.pending:
+        return POLL_SECONDS
+    stuck = ready.status == "False" and bool(facts.unready or facts.candidate_failure)
+    starts = ready.status == "Unknown" and ready.reason == Reason.STARTING and not facts.state.candidate
+    if stuck or starts:
+        return slower(POLL_SECONDS, POLL_SECONDS_MAX, since=ready.last_transition_time, now=now)
+    moves = ready.status == "Unknown" or (facts.state.candidate and facts.state.phase != Phase.PAUSED)
+    return POLL_SECONDS if moves else None
 
 
 def _workload(world: PipelineWorld, facts: Facts) -> Workload | None:

@@ -55,6 +55,7 @@ class Pod:
     deleting: bool
     trouble: Trouble | None = None
     created_at: datetime | None = None
+    unready_since: datetime | None = None  # None while it is ready
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +79,18 @@ def read_pod(manifest: Manifest, *, deployment_label: str, gpu_resource: str, no
     created = metadata.get("creationTimestamp")
     created_at = datetime.fromisoformat(created) if created else None
     young = created_at is not None and now - created_at < TROUBLE_AFTER
+    readiness = conditions.get("Ready") or {}
+    ready, turned = readiness.get("status") == "True", readiness.get("lastTransitionTime")
+    unready_since = datetime.fromisoformat(turned) if turned else created_at
     return Pod(
         name=metadata["name"],
         address=status.get("podIP") or "",
         deployment=(metadata.get("labels") or {}).get(deployment_label, ""),
-        ready=(conditions.get("Ready") or {}).get("status") == "True",
+        ready=ready,
         deleting=bool(metadata.get("deletionTimestamp")),
         trouble=None if young else _pod_trouble(status, conditions, gpu_resource),
         created_at=created_at,
+        unready_since=None if ready else unready_since,
     )
 
 
