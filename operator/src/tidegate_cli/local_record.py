@@ -58,6 +58,8 @@ def claimed_state_folder(folder: Path) -> Iterator[LocalRecord]:
             held.callback(os.close, lock)
             _lock(lock, folder)
             record = _record(folder)
+            if not (folder / _GITIGNORE).exists():
+                replace_text(folder / _GITIGNORE, "*\n")
             (folder / LOGS).mkdir(exist_ok=True)
         except OSError as error:
             raise _unusable(folder, error) from error
@@ -91,8 +93,6 @@ def _record(folder: Path) -> LocalRecord:
     path = folder / RECORD
     if not path.is_file():
         write_record(folder, LocalRecord())
-    if not (folder / _GITIGNORE).exists():
-        replace_text(folder / _GITIGNORE, "*\n")
     try:
         record = LocalRecord.model_validate_json(path.read_bytes())
     except ValidationError as error:
@@ -112,11 +112,12 @@ def write_record(folder: Path, record: LocalRecord) -> None:
 
 def replace_text(path: Path, text: str) -> bool:
     """Replace a file's content atomically; return whether it changed."""
-    if path.is_file() and path.read_text() == text:
+    content = text.encode()
+    if path.is_file() and path.read_bytes() == content:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     replacement = _new(path)
-    replacement.write_text(text)
+    replacement.write_bytes(content)
     replacement.replace(path)
     return True
 

@@ -105,3 +105,10 @@ def test_equal_text_is_not_written_again(tmp_path: Path) -> None:
     assert replace_text(path, "two")
     assert path.read_text() == "two"
     assert [entry.name for entry in path.parent.iterdir()] == ["config.json"]
+
+
+def test_a_damaged_file_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_bytes(b"\xff{")
+    assert replace_text(path, '{"a": "表"}')
+    assert path.read_text(encoding="utf-8") == '{"a": "表"}'
