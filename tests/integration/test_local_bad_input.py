@@ -202,14 +202,22 @@ def test_wrong_usage_ends_with_2_and_says_what_is_right(arguments: tuple[str, ..
     assert "Traceback" not in done.stderr
 
 
-def test_an_address_that_is_not_ours_is_refused(tmp_path: Path) -> None:
-    write_manifests(
-        tmp_path, config_map("notes", **{"a.md": "text"}), knowledge_base("docs", NOTES), pipeline("docs", "docs")
-    )
-    elsewhere = "203.0.113.7:8080"
-    assert refused(tmp_path, f"--listen={elsewhere}") == [
-        f"--listen {elsewhere}: Cannot assign requested address; choose another address"
-    ]
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("203.0.113.7:8080", "--listen 203.0.113.7:8080: Cannot assign requested address; choose another address"),
+        ("a" * 64 + ":80", "--listen " + "a" * 64 + ":80: no host can have this name; choose another address"),
+        (
+            "127.0.0.1:65530",
+            "--listen 127.0.0.1:65540: there is no such port; each further pipeline adds 10, begin lower",
+        ),
+    ],
+    ids=["elsewhere", "no name", "beyond the last port"],
+)
+def test_an_address_that_cannot_be_ours_is_refused(tmp_path: Path, address: str, message: str) -> None:
+    notes = config_map("notes", **{"a.md": "text"})
+    write_manifests(tmp_path, notes, knowledge_base("docs", NOTES), pipeline("docs", "docs"), pipeline("more", "docs"))
+    assert refused(tmp_path, f"--listen={address}") == [message]
 
 
 def test_a_question_to_nobody_says_so() -> None:

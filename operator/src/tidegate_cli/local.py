@@ -29,6 +29,7 @@ PENDING_SECONDS = 0.1
 CALM_SECONDS = 0.5
 # Ports of further pipelines: the first listens where it was told, each next one this much higher.
 PORT_STEP = 10
+LAST_PORT = 65_535
 
 _Fingerprint = tuple[tuple[str, int, int], ...]
 
@@ -212,6 +213,10 @@ def _refuse_taken_port(host: str, port: int) -> None:
     Raises:
         ListenError: it cannot be listened on.
     """
+    if port > LAST_PORT:
+        raise ListenError(
+            f"--listen {host}:{port}: there is no such port; each further pipeline adds {PORT_STEP}, begin lower"
+        )
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:
@@ -219,3 +224,5 @@ def _refuse_taken_port(host: str, port: int) -> None:
             probe.bind(address)
     except OSError as error:
         raise ListenError(f"--listen {host}:{port}: {error.strerror}; choose another address") from error
+    except UnicodeError as error:
+        raise ListenError(f"--listen {host}:{port}: no host can have this name; choose another address") from error

@@ -6,6 +6,7 @@ is not given the third, all others are. What is accepted is parsed and complete;
 with file, object, field, value and next step.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -159,5 +160,5 @@ def _claim_violations(spec: KnowledgeBaseSpec, claims: Mapping[str, Path]) -> It
         path, claim = f"spec.sources[{source.name}].from.volume.claimName", source.from_.volume.claim_name
         if claim not in claims:
             yield Violation(path, f"claim {claim!r} has no folder here: add --volume {claim}=PATH")
-        elif not claims[claim].is_dir():
+        elif not os.path.isdir(claims[claim]):  # unlike Path.is_dir, no path makes it raise
             yield Violation(path, f"--volume {claim}={claims[claim]} is not a folder: correct the path")

@@ -6,6 +6,7 @@ passed over: a folder of manifests usually holds more than ours. A List is what 
 """
 
 import difflib
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,12 +73,12 @@ def manifest_files(paths: Iterable[Path]) -> list[Path]:
     files: list[Path] = []
     problems = []
     for path in paths:
-        if path.is_dir():
+        if os.path.isdir(path):  # unlike Path.is_dir, no path makes it raise
             found = sorted(file for pattern in ("*.yaml", "*.yml") for file in path.rglob(pattern) if not file.is_dir())
             if not found:
                 problems.append(f"{path}: holds no .yaml file; name the folder with your manifests")
             files.extend(found)
-        elif path.exists():
+        elif os.path.exists(path):
             files.append(path)
         else:
             problems.append(f"{path}: no such file or folder; check what follows -f")

@@ -7,6 +7,7 @@ import pytest
 from tidegate_cli.local_check import accept
 from tidegate_cli.manifests import Manifest, ManifestError, Manifests
 
+LONG_PATH = Path("p" * 300)
 API = "tidegate.dev/v1alpha1"
 
 
@@ -119,6 +120,10 @@ def test_a_complete_set_is_accepted_and_a_policy_is_remarked_on() -> None:
             "spec.sources[files].from.volume.claimName: --volume gone=nowhere is not a folder: correct the path",
         ),
         (
+            [knowledge_base(sources=[volume("long")]), pipeline()],
+            f"--volume long={LONG_PATH} is not a folder: correct the path",
+        ),
+        (
             [DOCUMENTS, knowledge_base(), pipeline(), policy(pins=[{"tenants": ["a"], "release": "stable"}] * 2)],
             "spec.pins",
         ),
@@ -131,9 +136,9 @@ def test_a_complete_set_is_accepted_and_a_policy_is_remarked_on() -> None:
 )
 def test_a_mistake_is_named_with_field_value_and_next_step(bodies: list[dict], message: str) -> None:
     with pytest.raises(ManifestError) as caught:
-        accept(manifests(*bodies), {"gone": Path("nowhere")})
+        accept(manifests(*bodies), {"gone": Path("nowhere"), "long": LONG_PATH})
     assert any(message in problem for problem in caught.value.problems), caught.value.problems
-    assert all(len(problem) < 400 for problem in caught.value.problems)
+    assert all(len(problem) < 500 for problem in caught.value.problems)
 
 
 def test_every_mistake_is_named_in_one_run() -> None:

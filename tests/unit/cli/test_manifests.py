@@ -80,8 +80,8 @@ def test_wrong_encoding_and_missing_paths_are_named(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match="not UTF-8 at byte"):
         read_manifests([tmp_path])
     with pytest.raises(ManifestError) as caught:
-        read_manifests([tmp_path / "absent", tmp_path / "gone.yaml"])
-    assert len(caught.value.problems) == 2
+        read_manifests([tmp_path / "absent", tmp_path / "gone.yaml", tmp_path / ("n" * 300)])
+    assert len(caught.value.problems) == 3
 
 
 def test_an_empty_folder_is_a_mistake(tmp_path: Path) -> None:
