@@ -127,7 +127,7 @@ def _knowledge_state(name: str, manifest: Manifest | None) -> KnowledgeState | N
         desired=status.desired_revision,
         latest=status.latest_revision,
         revisions={
-            each.name: Revision(each.name, each.phase, each.embedder, frozenset(each.provides))
+            each.name: Revision(each.name, each.phase, each.embedder, frozenset(each.provides), each.load_bytes)
             for each in status.revisions
         },
         message=ready.message if ready is not None and ready.status == "False" else "",

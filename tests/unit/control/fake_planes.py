@@ -56,6 +56,7 @@ class FakePlanes:
     warm: set[str] | None = None  # the releases that are loaded; None = all
     broken: str = ""  # why the others cannot be opened; empty = they are being loaded
     unready: tuple[str, str] | None = None  # reason and message of sidecars that are not ready; None = they are
+    load_bytes: int = 0  # of every revision that is ready
     polls: int = 0
     _obeyed: dict[Ref, dict[str, str]] = field(default_factory=dict)  # what pods go on with when it is gone
 
@@ -99,6 +100,7 @@ class FakePlanes:
             reason="StoreFull" if name in self.full else "",
             documents=3,
             chunks=9,
+            load_bytes=self.load_bytes,
             language=self.language,
             provides=["bm25"] if name in self.foreign else ["bm25", "dense"],
             ready_at="2026-01-01T12:00:00Z",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipelineSpec, RolloutStatus
 from tidegate_operator.core.kinds import Ref
+from tidegate_operator.core.memory import Shortage
 from tidegate_operator.core.observed import Refusal
 from tidegate_operator.core.policies import Verdict
 from tidegate_operator.core.releases import Desired, Waits
@@ -24,6 +25,7 @@ class Facts:
     settled: bool  # every write is done, every pod obeys table and settings, every Deployment is rolled out
     candidate_failure: str
     suspended: bool
+    shortage: Shortage | None = None  # pods have no room for the candidate
     step_removed: bool = False  # the policy has no longer the step at which the candidate is
     unready: Mapping[str, Trouble] = field(default_factory=dict)  # by Deployment: what keeps running pods from ready
     replacing: bool = False  # `update: Replace`: stable's pods are stopped before the candidate's can start

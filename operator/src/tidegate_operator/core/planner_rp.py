@@ -198,6 +198,7 @@ def _facts(
         settled=settled and acknowledged(world, front.table if front is not None else None),
         candidate_failure=failures(world, next_up.release) if next_up is not None else "",
         suspended=intent.suspended,
+        shortage=front.shortage(state.candidate) if front is not None else None,
         step_removed=state.step is not None and position(steps, state.step.name) is None,
         unready=unready_pods(world, now),
         replacing=_replacing(world, state, rolled.facts),

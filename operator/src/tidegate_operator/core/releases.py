@@ -27,6 +27,7 @@ class Revision:
     phase: str
     embedder: str
     provides: frozenset[str]
+    load_bytes: int = 0  # memory that a reader needs to hold it
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ when waiting longer would help nobody; a Deployment that is not held goes after 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from tidegate_api.config import ReleaseConfig, RoutingTable
@@ -15,6 +15,7 @@ from tidegate_api.v1alpha1.routingpolicy import RoutingPolicySpec
 from tidegate_operator.core.desired import PipelineIdentity, Split, routing_table
 from tidegate_operator.core.exposure import begun
 from tidegate_operator.core.kinds import Kind, Ref
+from tidegate_operator.core.memory import Shortage
 from tidegate_operator.core.names import Label
 from tidegate_operator.core.observed_rp import PipelineWorld
 from tidegate_operator.core.releases import FrozenRelease
@@ -25,10 +26,11 @@ SWITCH_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Releases that pods hold, by name, and the one that the table calls stable."""
+    """Releases that pods hold, by name, the one that the table calls stable, and those that do not fit beside them."""
 
     releases: Mapping[str, ReleaseConfig]
     front: str
+    shortages: Mapping[str, Shortage] = field(default_factory=dict)
 
 
 def held_releases(
@@ -42,9 +44,13 @@ def held_releases(
     front = state.stable or state.candidate
     if front not in frozen:
         return None
-    pinned = [pin.release for pin in policy.pins] + [rule.serve for rule in policy.rules] if policy is not None else []
-    names = dict.fromkeys([front, state.candidate, *window, *pinned])
+    names = dict.fromkeys([front, state.candidate, *window, *named_releases(policy)])
     return Held({name: frozen[name].release for name in names if name in frozen}, front)
+
+
+def named_releases(policy: RoutingPolicySpec | None) -> list[str]:
+    """Return what pins and rules name: releases, `stable` and `candidate`."""
+    return [] if policy is None else [pin.release for pin in policy.pins] + [rule.serve for rule in policy.rules]
 
 
 def table_of(

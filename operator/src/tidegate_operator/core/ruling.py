@@ -13,8 +13,10 @@ from tidegate_api.conditions import Reason
 from tidegate_api.v1alpha1.common import duration_seconds
 from tidegate_api.v1alpha1.routingpolicy import RollbackWindow, RoutingPolicySpec
 from tidegate_operator.core.acceptance import policy_violations
+from tidegate_operator.core.memory import shortage_of, written_releases
 from tidegate_operator.core.observed_rp import PipelineWorld, PolicyView
 from tidegate_operator.core.policies import Verdict, of_violations
+from tidegate_operator.core.routing import named_releases
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,23 @@ def ruling(world: PipelineWorld, *, releases: Collection[str]) -> Ruling:
     if view.asked is None:
         verdict: Verdict | None = Verdict(Reason.UNSUPPORTED_VALUE, view.problem)
     else:
-        verdict = of_violations(policy_violations(view.asked, releases=releases))
+        verdict = of_violations(policy_violations(view.asked, releases=releases)) or _no_room(world, view.asked)
     return Ruling(view, verdict, view.asked if verdict is None else _still_servable(world, releases))
+
+
+def _no_room(world: PipelineWorld, policy: RoutingPolicySpec) -> Verdict | None:
+    """Return that pods cannot take in a release that a pin or rule names anew."""
+    written, rollout = written_releases(world), world.status.rollout
+    named = [name for name in dict.fromkeys(named_releases(policy)) if name in world.frozen]
+    there = [name for name in (rollout.stable, rollout.candidate) if name in written]
+    for name in named:
+        if name not in written:
+            beside = [world.frozen[each].release for each in dict.fromkeys([*there, *named]) if each in world.frozen]
+            others = [release for release in beside if release.name != name]
+            shortage = shortage_of(world, world.frozen[name].release, beside=others)
+            if shortage is not None:
+                return Verdict(Reason.INSUFFICIENT_MEMORY, f"spec.pins and spec.rules: {shortage}")
+    return None
 
 
 def _still_servable(world: PipelineWorld, releases: Collection[str]) -> RoutingPolicySpec | None:

@@ -1,6 +1,6 @@
 """What pods hold, what the table says and which objects carry it, for one state of a rollout."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 
@@ -9,6 +9,7 @@ from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipelineSpec, Rollo
 from tidegate_operator.core.children import Wanted
 from tidegate_operator.core.desired import PipelineIdentity, sidecar_config
 from tidegate_operator.core.kinds import Kind
+from tidegate_operator.core.memory import Shortage, shortages
 from tidegate_operator.core.names import Label
 from tidegate_operator.core.observed import Live, Ownership
 from tidegate_operator.core.observed_rp import PipelineWorld
@@ -22,6 +23,7 @@ from tidegate_operator.core.routing import (
     SWITCH_SECONDS,
     Held,
     held_releases,
+    named_releases,
     needed_deployments,
     public_deployment,
     switched_for,
@@ -46,11 +48,15 @@ class Front:
         """Return the names of the releases that pods hold."""
         return frozenset(self.held.releases) if self.held is not None else frozenset()
 
+    def shortage(self, release: str) -> Shortage | None:
+        """Return that pods have no room for a release that they should hold."""
+        return self.held.shortages.get(release) if self.held is not None else None
+
 
 def held_by(
     world: PipelineWorld, state: RolloutStatus, facts: RolloutFacts, rules: Ruling, now: datetime
 ) -> Held | None:
-    """Return the releases that pods hold in a state.
+    """Return the releases that pods hold in a state, as far as there is room for them.
 
     An earlier release is kept warm only where it costs no pods of its own when there is no policy, or
     when its pods would wait for what those that serve hold, and take it when one of these fails.
@@ -60,7 +66,14 @@ def held_by(
     if front is not None and (rules.view is None or one_at_a_time(facts)):
         here = front.release.deployment
         window = tuple(name for name in window if facts.releases[name].deployment == here)
-    return held_releases(state, world.frozen, window=window, policy=rules.in_force)
+    held = held_releases(state, world.frozen, window=window, policy=rules.in_force)
+    if held is None:
+        return None
+    bound = named_releases(rules.in_force)
+    lacks = shortages(world, held.releases, state, front=held.front, bound=bound)
+    return replace(
+        held, releases={name: each for name, each in held.releases.items() if name not in lacks}, shortages=lacks
+    )
 
 
 def table_for(world: PipelineWorld, held: Held | None, state: RolloutStatus, rules: Ruling) -> RoutingTable | None:

@@ -48,7 +48,7 @@ def statements(world: PipelineWorld, facts: Facts) -> Iterator[Statement]:
 
 
 def _standing(world: PipelineWorld, facts: Facts) -> Standing:
-    for judge in (_blocked, _held_back, _in_force, _early_enough, _candidate_in_trouble, _policy_decides):
+    for judge in (_blocked, _no_room, _held_back, _in_force, _early_enough, _candidate_in_trouble, _policy_decides):
         if (standing := judge(world, facts)) is not None:
             return standing
     return _under_way(world, facts)
@@ -66,6 +66,13 @@ def _blocked(_: PipelineWorld, facts: Facts) -> Standing | None:
     if isinstance(facts.wanted, Waits) and facts.wanted.blocked:
         return Standing("False", facts.wanted.reason, facts.wanted.message, stalled=True)
     return None
+
+
+def _no_room(_: PipelineWorld, facts: Facts) -> Standing | None:
+    """What comes next would end the pods that serve."""
+    if facts.shortage is None:
+        return None
+    return Standing("False", Reason.INSUFFICIENT_MEMORY, str(facts.shortage), stalled=True)
 
 
 def _held_back(_: PipelineWorld, facts: Facts) -> Standing | None:

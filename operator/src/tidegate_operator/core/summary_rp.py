@@ -111,7 +111,7 @@ def _until_asked(world: PipelineWorld, facts: Facts, now: datetime) -> float | N
     ready = find(world.status.conditions, ConditionType.READY)
     if ready is None or world.status.routing.pending:
         return POLL_SECONDS
-    stuck = ready.status == "False" and bool(facts.unready or facts.candidate_failure)
+    stuck = ready.status == "False" and bool(facts.unready or facts.candidate_failure or facts.shortage)
     starts = ready.status == "Unknown" and ready.reason == Reason.STARTING and not facts.state.candidate
     if stuck or starts:
         return slower(POLL_SECONDS, POLL_SECONDS_MAX, since=ready.last_transition_time, now=now)

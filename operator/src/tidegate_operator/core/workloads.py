@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tidegate_api.conditions import Reason
+from tidegate_api.v1alpha1.common import quantity_value
 from tidegate_operator.core.kinds import Manifest
 from tidegate_operator.core.observed import Live
 
@@ -56,6 +57,7 @@ class Pod:
     trouble: Trouble | None = None
     created_at: datetime | None = None
     unready_since: datetime | None = None  # None while it is ready
+    memory_bytes: int | None = None  # limit of its runtime; None = it has none, or is no runtime's
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,17 @@ def read_pod(manifest: Manifest, *, deployment_label: str, gpu_resource: str, no
         trouble=None if young else _pod_trouble(status, conditions, gpu_resource),
         created_at=created_at,
         unready_since=None if ready else unready_since,
+        memory_bytes=runtime_memory_bytes(manifest.get("spec") or {}),
     )
+
+
+def runtime_memory_bytes(pod_spec: Manifest) -> int | None:
+    """Return the memory limit of the runtime in a pod, as admission may have set it; None = it has none."""
+    for container in pod_spec.get("initContainers") or []:
+        limit = ((container.get("resources") or {}).get("limits") or {}).get("memory")
+        if container["name"] == "runtime" and limit is not None:
+            return int(quantity_value(limit))
+    return None
 
 
 def read_workload(live: Live) -> Workload:
