@@ -79,22 +79,28 @@ def read_table(text: str) -> RoutingTable:
     Raises:
         TableError: it holds none.
     """
+    document = _parsed(text)
+    if document.get("kind") == "ConfigMap":
+        data = document.get("data")
+        held = data.get(TABLE_KEY) if isinstance(data, dict) else None
+        if not held:
+            raise TableError(f"the ConfigMap holds no {TABLE_KEY}: no release has been made yet")
+        document = _parsed(str(held))
+    try:
+        return RoutingTable.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise TableError(f"not a routing table: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def _parsed(text: str) -> dict[str, object]:
     try:
         document = json.loads(text) if text.lstrip().startswith("{") else yaml.safe_load(text)
     except (ValueError, yaml.YAMLError) as error:
         raise TableError(f"the table is neither JSON nor YAML: {error}") from None
     if not isinstance(document, dict):
         raise TableError("the table is not an object; give the ConfigMap <pipeline>-routing, or its routing.json")
-    if document.get("kind") == "ConfigMap":
-        held = (document.get("data") or {}).get(TABLE_KEY)
-        if not held:
-            raise TableError(f"the ConfigMap holds no {TABLE_KEY}: no release has been made yet")
-        document = json.loads(held)
-    try:
-        return RoutingTable.model_validate(document)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise TableError(f"not a routing table: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    return document
 
 
 def replay(table: RoutingTable, request: Request) -> Replay:

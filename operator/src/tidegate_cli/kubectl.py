@@ -106,7 +106,10 @@ def _forwarded_port(process: "subprocess.Popen[str]") -> int:
 
 
 def _object(text: str) -> Document:
-    document = json.loads(text)
+    try:
+        document = json.loads(text)
+    except ValueError:
+        document = None
     if not isinstance(document, dict):
-        raise KubectlError("kubectl answered with something that is not an object")
+        raise KubectlError("kubectl get answered with something that is not a JSON object; try `kubectl version`")
     return document

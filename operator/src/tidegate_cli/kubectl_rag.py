@@ -1,7 +1,7 @@
 """`kubectl rag`: what serves, what waits, what to do next; and the orders that change it.
 
-Exit codes: 0 ok, 1 refused or failed, 2 usage (argparse's own), 3 timed out. Orders are annotations on the
-RoutingPolicy, or on the pipeline where it has none; spec is never written, it belongs to Git.
+Exit codes: 0 ok, 1 refused or failed, 2 usage (argparse's own), 3 timed out, 130 interrupted. Orders are annotations on
+the RoutingPolicy, or on the pipeline where it has none; spec is never written, it belongs to Git.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from tidegate_cli.rag_views import releases_table, revisions_table
 if TYPE_CHECKING:
     from tidegate_cli import decision
 
-OK, FAILED, TIMED_OUT = 0, 1, 3
+OK, FAILED, TIMED_OUT, INTERRUPTED = 0, 1, 3, 130
 WATCH_SECONDS = 2.0
 SIDECAR_PORT = 8080
 PIPELINES = RetrievalPipeline.definition.plural
@@ -50,6 +50,8 @@ def main(arguments: Sequence[str] | None = None, *, connect: Callable[[tuple[str
     chosen += [f"--namespace={options.namespace}"] if options.namespace else []
     try:
         return COMMANDS[options.command](connect(tuple(chosen)), options)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except RequestTimeoutError as error:
         print(error, file=sys.stderr)
         return TIMED_OUT
@@ -211,9 +213,13 @@ def _table_text(kubectl: Kubectl, options: argparse.Namespace) -> str:
     if options.table is None:
         return json.dumps(kubectl.get("configmaps", f"{options.name}-routing", group=""))
     try:
-        return str(options.table.read_text())
+        return str(options.table.read_text(encoding="utf-8"))
     except OSError as error:
         raise RefusedError(f"--table {options.table}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise RefusedError(
+            f"--table {options.table}: the table is not UTF-8 at byte {error.start}; convert it, for example with iconv"
+        ) from error
 
 
 def _request(options: argparse.Namespace, answer: Document | None) -> "decision.Request":

@@ -5,9 +5,11 @@ made from this grammar.
 """
 
 import argparse
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from tidegate_api.v1alpha1.common import HEADER_NAME_PATTERN
 from tidegate_cli.rag_output import TABLE_OUTPUTS, TEXT_OUTPUTS, Output
 
 if TYPE_CHECKING:
@@ -100,6 +102,6 @@ def _add_output(command: argparse.ArgumentParser, outputs: tuple[str, ...]) -> N
 
 def _header(text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
-    if not name or not separator:
+    if not separator or not re.fullmatch(HEADER_NAME_PATTERN, name):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, for example x-beta=1")
     return name, value

@@ -39,12 +39,20 @@ def write_request(kubectl: Kubectl, target: RoutingPolicy | RetrievalPipeline, o
         "to": order.to,
         "uid": target.metadata.uid,
         "issuedAt": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "by": getpass.getuser(),
+        "by": _user(),
         "reason": order.reason,
     }
     kind = target.definition.plural
     kubectl.annotate(kind, target.metadata.name, key=REQUEST_ANNOTATION, value=json.dumps(request))
     return identity
+
+
+def _user() -> str:
+    """Return who gives the order, empty where this system has no name for them, as in a container."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def await_outcome(
