@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from tidegate_api.config import (
     Census,
+    DocumentFailure,
     IndexerConfig,
     IndexerState,
     ReleaseState,
@@ -56,6 +57,7 @@ class FakePlanes:
     warm: set[str] | None = None  # the releases that are loaded; None = all
     broken: str = ""  # why the others cannot be opened; empty = they are being loaded
     unready: tuple[str, str] | None = None  # reason and message of sidecars that are not ready; None = they are
+    failing: tuple[str, ...] = ()  # documents that could not be indexed at the last look
     load_bytes: int = 0  # of every revision that is ready
     polls: int = 0
     _obeyed: dict[Ref, dict[str, str]] = field(default_factory=dict)  # what pods go on with when it is gone
@@ -71,7 +73,12 @@ class FakePlanes:
             config_hash=config.config_hash(),
             census=Census(language=self.language, documents=3),
             revisions=[self._revision(revision.name) for revision in config.revisions],
-            sync=SyncState(last_at="2026-01-01T12:00:00Z", last_handled=config.sync),
+            sync=SyncState(
+                last_at="2026-01-01T12:00:00Z",
+                last_handled=config.sync,
+                failed=len(self.failing),
+                failures=[DocumentFailure(document=name, reason=f"{name} is broken") for name in self.failing],
+            ),
         )
 
     async def sidecars(self, addresses: Mapping[str, str]) -> Mapping[str, SidecarState]:
