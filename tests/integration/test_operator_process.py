@@ -187,7 +187,7 @@ def test_a_missing_source_is_found_when_it_comes(namespace: Namespace, tmp_path:
         namespace.wait_for("knowledgebase/docs", lambda each: reason(each, "Accepted") == "Accepted", what="goes on")
 
 
-def test_a_spec_with_the_largest_lists_is_served_or_refused_with_a_reason(namespace: Namespace, tmp_path: Path) -> None:
+def test_a_spec_with_the_largest_lists_is_frozen_once_or_refused_with_a_reason(namespace: Namespace, tmp_path: Path) -> None:
     tenants = [f"tenant-{number:04}-{'x' * 40}" for number in range(256)]
     sources = [
         {"name": f"s{number}", "from": {"configMap": {"name": "files"}}, "tenants": tenants} for number in range(32)
@@ -196,9 +196,16 @@ def test_a_spec_with_the_largest_lists_is_served_or_refused_with_a_reason(namesp
         namespace.apply(documents())
         manifest = yaml.safe_dump({**knowledge_base(), "spec": {"language": "en", "sources": sources}})
         namespace.kubectl("apply", "--server-side", "-f", "-", stdin=manifest)
-        found = namespace.wait_for("knowledgebase/docs", seen, what="is seen")
-        assert condition_status(found, "Accepted") in ("True", "False")
+        namespace.wait_for("knowledgebase/docs", seen, what="is seen")
         settled(namespace)
+        found = namespace.get("knowledgebase/docs")
+        frozen = json.loads(namespace.kubectl("get", "controllerrevisions", "-o", "json"))["items"]
+        if condition_status(found, "Accepted") == "True":
+            assert [each["metadata"]["name"] for each in frozen] == [found["status"]["desiredRevision"]]
+        else:
+            assert condition_status(found, "Accepted") == "False"
+            assert reason(found, "Accepted") not in ("", "Accepted")
+            assert frozen == []
 
 
 def test_without_a_resource_definition_it_ends_with_what_to_do(api_server: Cluster, tmp_path: Path) -> None:
