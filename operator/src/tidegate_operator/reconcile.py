@@ -62,6 +62,7 @@ class Reconciler:
                 plan = await self._plan(key, cluster)
                 if isinstance(plan, Rest):
                     outcome = "rest"
+                    metrics.show(key, plan.readings)
                     return plan.wake_after_seconds
                 outcome = await self._carry_out(key, plan, cluster)
             outcome = "unfinished"
@@ -104,6 +105,8 @@ class Reconciler:
 
     async def _decide(self, plan: Decide, cluster: Cluster) -> None:
         await cluster.replace_status(plan.ref, plan.status, resource_version=plan.resource_version)
+        for cause in plan.rollbacks:
+            metrics.rolled_back(plan.ref, cause)
         for note in plan.notes:
             identity = f"{plan.resource_version}/{note.reason}"
             await cluster.record_event(plan.ref, plan.uid, note, identity=identity)

@@ -5,8 +5,8 @@ what status already says. So each decision is stored before it is acted on, and 
 between any two lines resumes without repeating or skipping.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from tidegate_operator.core.kinds import Manifest, Ref
@@ -22,15 +22,37 @@ class Note:
     message: str
 
 
+# Why releases are taken back: nobody but a person asks for it.
+ON_REQUEST = "request"
+ROLLBACK_CAUSES = (ON_REQUEST,)
+
+
+class Gauge(StrEnum):
+    """Figures about single objects that are kept up while these are there."""
+
+    INDEX_DOCUMENTS = "tidegate_index_documents"
+    ROLLOUT_SHARE = "tidegate_rollout_share"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a gauge shows. `labels` are namespace and name of the object, then what else the gauge tells apart."""
+
+    gauge: Gauge
+    labels: tuple[str, ...]
+    value: float
+
+
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """Store this status, unless the object has changed since it was read."""
+    """Store this status, unless the object has changed since it was read. `rollbacks` = why, one for each in it."""
 
     ref: Ref
     uid: str
     resource_version: str
     status: Manifest
     notes: tuple[Note, ...] = ()
+    rollbacks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +102,7 @@ class Rest:
     """Nothing to do. Look again after `wake_after_seconds`, or at the next event or resync."""
 
     wake_after_seconds: float | None = None
-    gauges: Mapping[str, float] = field(default_factory=dict)
+    readings: tuple[Reading, ...] = ()
 
 
 Plan: TypeAlias = Decide | Act | Rest

@@ -17,7 +17,7 @@ from tidegate_operator.core.kinds import Kind, Ref
 from tidegate_operator.core.names import Annotation
 from tidegate_operator.core.observed_kb import KnowledgeWorld, acceptance
 from tidegate_operator.core.pacing import soonest, until_retry, until_told
-from tidegate_operator.core.plan import Delete, Plan, Rest
+from tidegate_operator.core.plan import Delete, Gauge, Plan, Reading, Rest
 from tidegate_operator.core.platform import Platform
 from tidegate_operator.core.policies import Verdict
 from tidegate_operator.core.render.controllerrevision import FrozenRevision, frozen_revision
@@ -89,8 +89,18 @@ def plan_knowledge_base(world: KnowledgeWorld, platform: Platform, now: datetime
         prepare=freeze.actions,
         actions=(*children.actions, *_drops(world, picture.going)),
         wake_after_seconds=_wake(world, picture, status, blocked, platform, now),
+        readings=_readings(world, status),
     )
     return settle(world.children.owner.ref, world.meta, world.status, outcome, decisions=_decisions)
+
+
+def _readings(world: KnowledgeWorld, status: KnowledgeBaseStatus) -> tuple[Reading, ...]:
+    """Return the documents of every revision that can be queried."""
+    return tuple(
+        Reading(Gauge.INDEX_DOCUMENTS, (world.meta.namespace, world.meta.name, each.name), each.documents)
+        for each in status.revisions
+        if each.ready_at
+    )
 
 
 def _decisions(status: Status) -> object:

@@ -8,6 +8,7 @@ hold and the table says; what the cluster should hold; what is true.
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from tidegate_api.conditions import Reason
 from tidegate_api.v1alpha1.common import RequestOutcome, Status
 from tidegate_api.v1alpha1.retrievalpipeline import RetrievalPipelineSpec, RetrievalPipelineStatus, RolloutStatus
 from tidegate_operator.core.children import ChildrenPlan, Upkeep, Wanted, plan_children
@@ -16,7 +17,7 @@ from tidegate_operator.core.exposure import position
 from tidegate_operator.core.facts_rp import Facts
 from tidegate_operator.core.names import Annotation
 from tidegate_operator.core.observed_rp import PipelineWorld, acceptance
-from tidegate_operator.core.plan import Note, Plan, Rest
+from tidegate_operator.core.plan import ON_REQUEST, Gauge, Note, Plan, Reading, Rest
 from tidegate_operator.core.platform import Platform
 from tidegate_operator.core.policies import Verdict
 from tidegate_operator.core.release_marks import marked_releases, release_manifest, state_of
@@ -85,12 +86,19 @@ def plan_pipeline(world: PipelineWorld, platform: Platform, now: datetime) -> Pl
         prepare=freeze.actions,
         actions=(*children.actions, *(front.removals if front is not None else ()), *deletions(world)),
         notes=rolled.notes,
+        rollbacks=(ON_REQUEST,) if any(note.reason == Reason.ROLLED_BACK for note in rolled.notes) else (),
+        readings=_readings(world, rolled.state),
         wake_after_seconds=wake_after(world, facts, blocked, now),
     )
     plan = settle(world.children.owner.ref, world.meta, world.status, outcome, decisions=_decisions)
     if isinstance(plan, Rest):
         return mirror(world, intent.rules, status, suspended=intent.suspended, now=now) or plan
     return plan
+
+
+def _readings(world: PipelineWorld, state: RolloutStatus) -> tuple[Reading, ...]:
+    share = state.step.share if state.step is not None else 0.0
+    return (Reading(Gauge.ROLLOUT_SHARE, (world.meta.namespace, world.meta.name), share),)
 
 
 def _decisions(status: Status) -> object:

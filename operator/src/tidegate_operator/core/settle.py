@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from tidegate_api.v1alpha1.common import ObjectMeta, Status
 from tidegate_operator.core.kinds import Ref
 from tidegate_operator.core.notes import transition_notes
-from tidegate_operator.core.plan import Act, Action, Decide, Note, Plan, Rest
+from tidegate_operator.core.plan import Act, Action, Decide, Note, Plan, Reading, Rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,9 @@ class Outcome:
     prepare: tuple[Action, ...] = ()
     actions: tuple[Action, ...] = ()
     notes: tuple[Note, ...] = ()
+    rollbacks: tuple[str, ...] = ()
     wake_after_seconds: float | None = None
+    readings: tuple[Reading, ...] = ()
 
 
 def settle(
@@ -42,6 +44,7 @@ def settle(
         resource_version=meta.resource_version,
         status=outcome.status.to_document(),
         notes=(*outcome.notes, *transition_notes(before.conditions, outcome.status.conditions)),
+        rollbacks=outcome.rollbacks,
     )
     if decisions(outcome.status) != decisions(before):
         return decide
@@ -49,4 +52,4 @@ def settle(
         return Act(outcome.actions)
     if outcome.status != before:
         return decide
-    return Rest(outcome.wake_after_seconds)
+    return Rest(outcome.wake_after_seconds, outcome.readings)
