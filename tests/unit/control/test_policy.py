@@ -1,6 +1,5 @@
 """RoutingPolicies over a pipeline: steps, pins and rules, requests, who rules, on a cluster in memory."""
 
-
 import pytest
 
 from tidegate_operator.core.keys import Key
