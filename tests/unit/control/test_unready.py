@@ -1,5 +1,7 @@
 """Pods that run and do not get ready: their own reason reaches the conditions, and they are asked less and less often."""
 
+from dataclasses import replace
+
 import pytest
 
 from tidegate_operator.core.kinds import Kind, Ref
@@ -116,4 +118,21 @@ async def test_pods_that_start_are_asked_the_less_too_and_a_candidate_often(rig:
 
     rig.planes.warm = {rig.status(DESK)["servingRelease"]}
     rig.cluster.put(pipeline(top_k=10, auth=KEYS))
+    assert await rig.reconciler(DESK) == 1.0
+
+
+async def test_a_candidate_whose_pods_find_no_node_is_asked_for_less_and_less_often_until_they_do(rig: Rig) -> None:
+    await serving(rig)
+    rig.platform = replace(rig.platform, version="2.0")
+    rig.restart()
+    rig.cluster.put(pipeline(top_k=10))
+    await rig.reconciler(DESK)
+    new = max(deployments(rig), key=lambda each: int(each["metadata"]["resourceVersion"]))["metadata"]["name"]
+    rig.controllers.pending = {new: "0/1 nodes are available: 1 Insufficient cpu."}
+    await settle(rig)
+    rig.clock.advance(600)
+    assert await rig.reconciler(DESK) == 15.0
+
+    rig.controllers.pending, rig.controllers.unprobed = {}, {new}
+    await settle(rig)
     assert await rig.reconciler(DESK) == 1.0

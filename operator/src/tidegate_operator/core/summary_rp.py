@@ -16,6 +16,7 @@ from tidegate_operator.core.facts_rp import Facts
 from tidegate_operator.core.names import Label
 from tidegate_operator.core.observed_rp import PipelineWorld
 from tidegate_operator.core.pacing import slower, soonest, until_retry, until_told
+from tidegate_operator.core.pipeline_trouble import pods_trouble
 from tidegate_operator.core.release_entries import release_entries
 from tidegate_operator.core.render.networkpolicy import PUBLIC_PORT
 from tidegate_operator.core.requests import OUTCOMES_KEPT
@@ -111,12 +112,19 @@ def _until_asked(world: PipelineWorld, facts: Facts, now: datetime) -> float | N
     ready = find(world.status.conditions, ConditionType.READY)
     if ready is None or world.status.routing.pending:
         return POLL_SECONDS
-    stuck = ready.status == "False" and bool(facts.unready or facts.candidate_failure or facts.shortage)
+    stuck = ready.status == "False" and _needs_help(world, facts)
     starts = ready.status == "Unknown" and ready.reason == Reason.STARTING and not facts.state.candidate
     if stuck or starts:
         return slower(POLL_SECONDS, POLL_SECONDS_MAX, since=ready.last_transition_time, now=now)
     moves = ready.status == "Unknown" or (facts.state.candidate and facts.state.phase != Phase.PAUSED)
     return POLL_SECONDS if moves else None
+
+
+def _needs_help(world: PipelineWorld, facts: Facts) -> bool:
+    """Return whether what comes next, or what serves, cannot get on by itself."""
+    if facts.candidate_failure or facts.shortage is not None:
+        return True
+    return any(pods_trouble(world, facts, name) is not None for name in (facts.state.candidate, facts.state.stable))
 
 
 def _workload(world: PipelineWorld, facts: Facts) -> Workload | None:
