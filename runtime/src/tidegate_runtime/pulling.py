@@ -20,6 +20,7 @@ from tidegate_api.config import IndexRef
 from tidegate_runtime.errors import RevisionUnavailableError, StateVersionError
 from tidegate_runtime.ports import IndexReader, IndexSnapshot
 from tidegate_runtime.revisions import revision_folder
+from tidegate_runtime.sharing import GotOn
 from tidegate_runtime.stores.embedded import MANIFEST_NAME, EmbeddedReader, FileEntry, Manifest
 
 _logger = logging.getLogger(__name__)
@@ -55,15 +56,17 @@ class Mirror:
         self._session = session
         self._manifest: bytes = b""
 
-    async def pull(self) -> bool:
+    async def pull(self, got_on: GotOn = lambda: None) -> bool:
         """Bring the folder to the indexer's present state; return whether anything changed.
+
+        `got_on` is called after every piece of a file.
 
         Raises:
             RevisionUnavailableError: the indexer cannot be reached, or what it sent is not what it should be.
         """
         for _ in range(ATTEMPTS):
             try:
-                return await self._pull_once()
+                return await self._pull_once(got_on)
             except FileGoneError:
                 continue
             except (aiohttp.ClientError, TimeoutError) as error:
@@ -74,7 +77,7 @@ class Mirror:
                 raise RevisionUnavailableError(f"{self._folder} cannot be written: {error.strerror}") from error
         raise RevisionUnavailableError(f"revision {self._revision} changes faster than it can be copied")
 
-    async def _pull_once(self) -> bool:
+    async def _pull_once(self, got_on: GotOn) -> bool:
         content = await self._fetch_manifest()
         if content == self._manifest:
             return False
@@ -84,7 +87,7 @@ class Mirror:
             raise RevisionUnavailableError(str(error)) from error
         self._folder.mkdir(parents=True, exist_ok=True)
         for entry in manifest.files():
-            await self._fetch(entry)
+            await self._fetch(entry, got_on)
         _replace(self._folder / MANIFEST_NAME, content)
         named = {entry.name for entry in manifest.files()} | {MANIFEST_NAME}
         for path in self._folder.iterdir():
@@ -103,7 +106,7 @@ class Mirror:
                 )
             return await response.read()
 
-    async def _fetch(self, entry: FileEntry) -> None:
+    async def _fetch(self, entry: FileEntry, got_on: GotOn) -> None:
         target = self._folder / entry.name
         # A file has its name only since its digest was right, and never changes afterwards.
         if target.is_file() and target.stat().st_size == entry.size_bytes:
@@ -120,6 +123,7 @@ class Mirror:
                 async for piece in response.content.iter_chunked(PIECE_BYTES):
                     digest.update(piece)
                     await asyncio.to_thread(file.write, piece)
+                    got_on()
         if digest.hexdigest() != entry.sha256:
             partial.unlink()
             raise RevisionUnavailableError(
@@ -156,7 +160,7 @@ class PulledRevisions:
         self._origins = origins
         self._session = session
 
-    async def open(self, index: IndexRef) -> IndexReader:
+    async def open(self, index: IndexRef, *, got_on: GotOn = lambda: None) -> IndexReader:
         """Copy the revision and return a reader that follows it."""
         origin = self._origins.get(index.knowledge_base)
         if origin is None:
@@ -165,7 +169,7 @@ class PulledRevisions:
             )
         folder = revision_folder(self._root, index)
         mirror = Mirror(origin, revision=index.revision, folder=folder, session=self._session)
-        await mirror.pull()
+        await mirror.pull(got_on)
         following = asyncio.create_task(_follow(mirror, index), name=f"follow {index.revision}")
         return PulledReader(await asyncio.to_thread(EmbeddedReader.open, folder), following)
 

@@ -2,7 +2,7 @@
 
 `open` answers at once; a release is Loading until its revisions and encoders are open and a search
 over all of its legs has come back whole, then Warm; otherwise Failed with a message, and another
-`open` tries again. Readers and encoders are shared between releases. A closed release stays alive for
+`open` tries again. A step that no longer gets on fails it, too, so nothing is Loading for ever. Readers and encoders are shared between releases. A closed release stays alive for
 the requests that hold a lease on it. Everything here runs on the event loop; what blocks goes to threads.
 """
 
@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, Protocol
 
 from tidegate_api.config import IndexRef, ReleaseConfig, ReleaseState
@@ -24,16 +25,19 @@ from tidegate_runtime.errors import (
 )
 from tidegate_runtime.pipeline.graph import Graph, compile_graph
 from tidegate_runtime.ports import Embedder, IndexReader
-from tidegate_runtime.sharing import Shared
+from tidegate_runtime.sharing import GotOn, Shared, StalledError
 
 _logger = logging.getLogger(__name__)
+
+# Longer than the copying of a revision itself waits for its indexer, which then says more precisely what is wrong.
+PATIENCE_SECONDS = 120.0
 
 
 class RevisionSource(Protocol):
     """Brings a revision to this machine and keeps it in step until its reader is closed."""
 
-    async def open(self, index: IndexRef) -> IndexReader:
-        """Return a reader of `index`.
+    async def open(self, index: IndexRef, *, got_on: GotOn = lambda: None) -> IndexReader:
+        """Return a reader of `index`. Copying may take long; `got_on` is called whenever a part has come.
 
         Raises:
             RevisionUnavailableError: it is not there yet, incomplete or damaged.
@@ -72,13 +76,17 @@ class Releases:
         revisions: RevisionSource,
         embedders: EmbedderSource,
         warm_up: Callable[[OpenRelease], Awaitable[None]],
+        patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         self._revisions = revisions
         self._embedders = embedders
         self._warm_up = warm_up
         self._entries: dict[str, _Entry] = {}
-        self._readers: Shared[IndexRef, IndexReader] = Shared(lambda reader: reader.close())
-        self._encoders: Shared[str, Embedder] = Shared(lambda _: None)
+        self._patience_seconds = patience_seconds
+        self._readers: Shared[IndexRef, IndexReader] = Shared(
+            lambda reader: reader.close(), patience_seconds=patience_seconds
+        )
+        self._encoders: Shared[str, Embedder] = Shared(lambda _: None, patience_seconds=patience_seconds)
 
     def open(self, config: ReleaseConfig) -> None:
         """Begin to open a release. One that is loading or warm is left as it is; a failed one is tried again."""
@@ -152,7 +160,8 @@ class Releases:
         return OpenRelease(config=config, graph=graph, indexes=tuple(indexes))
 
     async def _opened_index(self, index: IndexRef, graph: Graph, resources: ExitStack) -> OpenIndex:
-        reader = await self._readers.acquire(index, lambda: self._revisions.open(index))
+        with self._patient(f"copying revision {index.revision}"):
+            reader = await self._readers.acquire(index, partial(self._read, index))
         resources.callback(self._readers.release, index)
         snapshot = await asyncio.to_thread(reader.snapshot)
         if not snapshot.provides & graph.kinds:
@@ -162,9 +171,29 @@ class Releases:
             )
         key, embedder = snapshot.fingerprint.model_dump_json(), None
         if "dense" in snapshot.provides & graph.kinds:
-            embedder = await self._encoders.acquire(key, lambda: self._embedders.open(snapshot.fingerprint))
+            with self._patient(f"opening encoder {snapshot.fingerprint.model}"):
+                embedder = await self._encoders.acquire(key, lambda _: self._embedders.open(snapshot.fingerprint))
             resources.callback(self._encoders.release, key)
         return OpenIndex(knowledge_base=index.knowledge_base, reader=reader, embedder_key=key, embedder=embedder)
+
+    async def _read(self, index: IndexRef, got_on: GotOn) -> IndexReader:
+        """Return a reader that has read once: the first snapshot is what takes its time, and may hang, on a slow disk."""
+        reader = await self._revisions.open(index, got_on=got_on)
+        with ExitStack() as undo:
+            undo.callback(reader.close)
+            await asyncio.to_thread(reader.snapshot)
+            undo.pop_all()
+        return reader
+
+    @contextmanager
+    def _patient(self, step: str) -> Iterator[None]:
+        try:
+            yield
+        except StalledError as error:
+            raise ReleaseUnavailableError(
+                f"{step} has got no further for {self._patience_seconds:g} s; it goes on and is looked at again. Where "
+                "this stays, look at the indexer and at this pod's disk and memory, or delete the pod"
+            ) from error
 
 
 @contextmanager

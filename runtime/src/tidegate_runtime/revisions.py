@@ -11,6 +11,7 @@ from pathlib import Path
 from tidegate_api.config import IndexRef
 from tidegate_runtime.errors import RevisionUnavailableError
 from tidegate_runtime.ports import IndexReader
+from tidegate_runtime.sharing import GotOn
 from tidegate_runtime.stores.embedded import EmbeddedReader
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?")
@@ -22,9 +23,11 @@ class LocalRevisions:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    async def open(self, index: IndexRef) -> IndexReader:
-        """Open the revision's folder."""
-        return await asyncio.to_thread(EmbeddedReader.open, revision_folder(self._root, index))
+    async def open(self, index: IndexRef, *, got_on: GotOn = lambda: None) -> IndexReader:
+        """Open the revision's folder; there is nothing to copy."""
+        reader = await asyncio.to_thread(EmbeddedReader.open, revision_folder(self._root, index))
+        got_on()
+        return reader
 
 
 def revision_folder(root: Path, index: IndexRef) -> Path:

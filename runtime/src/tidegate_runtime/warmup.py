@@ -9,7 +9,7 @@ opened, and one of English documents never pays for it.
 import time
 
 from tidegate_runtime.engine import Ask, Engine, OpenRelease
-from tidegate_runtime.errors import ReleaseUnavailableError
+from tidegate_runtime.errors import DeadlineExceededError, ReleaseUnavailableError
 from tidegate_runtime.ports import Permission
 
 # The accent makes the analyzer prepare for letters beyond ASCII, which takes a tenth of a second.
@@ -24,7 +24,13 @@ async def warm_up(engine: Engine, release: OpenRelease, *, deadline_seconds: flo
         RuntimePlaneError: there was no answer at all.
     """
     ask = Ask(query=_QUERY, permission=Permission(), top_k=1, deadline=time.monotonic() + deadline_seconds)
-    outcome = await engine.search(release, release.indexes, ask)
+    try:
+        outcome = await engine.search(release, release.indexes, ask)
+    except DeadlineExceededError as error:
+        raise ReleaseUnavailableError(
+            f"warming up had no answer within {deadline_seconds:g} s; it is tried again. Where this stays, give the "
+            "runtime more memory or cpu, or delete the pod"
+        ) from error
     if outcome.failures:
         node, failure = min(outcome.failures.items())
         raise ReleaseUnavailableError(f"the warm-up query failed in node {node}: {failure.error}") from failure.error

@@ -6,6 +6,7 @@ by a function. `FakeEncoder` gives a vector that names the query. Neither knows 
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -27,6 +28,7 @@ from tidegate_runtime.errors import (
 from tidegate_runtime.metrics import SearchMetrics
 from tidegate_runtime.ports import Candidates, LexicalQuery, Permission, StoredChunk
 from tidegate_runtime.releases import Releases
+from tidegate_runtime.sharing import GotOn
 from tidegate_runtime.warmup import warm_up
 
 Scripted = Mapping[str, float] | Callable[[str], Mapping[str, float]]
@@ -162,16 +164,24 @@ class FakeEncoder:
 
 @dataclass
 class FakeRevisions:
-    """Readers by revision; an unknown one is not there yet. `gate`, where given, holds an opening."""
+    """Readers by revision; an unknown one is not there yet.
+
+    `gate`, where given, holds an opening; `copying_seconds` is how long one takes, piece by piece.
+    """
 
     indexes: dict[str, FakeIndex] = field(default_factory=dict)
     opened: list[str] = field(default_factory=list)
     gate: asyncio.Event | None = None
+    copying_seconds: float = 0.0
 
-    async def open(self, index: IndexRef) -> FakeIndex:
+    async def open(self, index: IndexRef, *, got_on: GotOn = lambda: None) -> FakeIndex:
         self.opened.append(index.revision)
         if self.gate is not None:
             await self.gate.wait()
+        started = time.monotonic()
+        while time.monotonic() < started + self.copying_seconds:
+            got_on()
+            await asyncio.sleep(0)
         if index.revision not in self.indexes:
             raise RevisionUnavailableError(f"revision {index.revision} is not there yet; wait for the indexer")
         return self.indexes[index.revision]
@@ -179,13 +189,16 @@ class FakeRevisions:
 
 @dataclass
 class FakeEncoders:
-    """Encoders by model name."""
+    """Encoders by model name. `gate`, where given, holds an opening."""
 
     encoders: dict[str, FakeEncoder] = field(default_factory=dict)
     opened: list[str] = field(default_factory=list)
+    gate: asyncio.Event | None = None
 
     async def open(self, fingerprint: EmbedderFingerprint) -> FakeEncoder:
         self.opened.append(fingerprint.model)
+        if self.gate is not None:
+            await self.gate.wait()
         if fingerprint.model not in self.encoders:
             raise ModelUnavailableError(f"model {fingerprint.model} is not installed; install it")
         return self.encoders[fingerprint.model]
