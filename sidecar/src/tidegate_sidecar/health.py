@@ -4,6 +4,7 @@ import time
 import uuid
 
 from tidegate_api.config import SidecarState
+from tidegate_api.reasons import Reason
 from tidegate_sidecar.metrics import Recorder
 from tidegate_sidecar.releases import ReleaseKeeper
 from tidegate_sidecar.settings import SettingsKeeper
@@ -69,6 +70,7 @@ class Health:
             releases=list(self._releases.held),
             ready=not not_ready,
             message="; ".join(dict.fromkeys(filter(None, problems))),
+            reason=Reason.SECRET_INVALID if settings.identity.unusable(time.time()) else "",
             api_keys=settings.identity.live_keys(time.time()),
             requests=self._recorder.by_release,
         )

@@ -87,6 +87,7 @@ async def test_without_a_live_key_the_pod_is_not_ready(tmp_path):
     pod = Pod(tmp_path, config(anonymous=False, api_keys_dir=str(tmp_path / "none")))
     await pod.obey(table("rel-a"))
     assert "mount the Secret that spec.auth.apiKeys.secretRef names" in pod.not_ready()
+    assert json.loads(pod.get(b"/v1/state", state=True).body)["reason"] == "SecretInvalid"
 
 
 async def test_the_state_document_tells_what_is_in_force_and_all_that_is_wrong(tmp_path):
@@ -97,7 +98,7 @@ async def test_the_state_document_tells_what_is_in_force_and_all_that_is_wrong(t
     state = json.loads(pod.get(b"/v1/state", state=True).body)
     assert state["tableVersion"] == 4
     assert state["tableSource"] == "file"
-    assert state["ready"] is True
+    assert (state["ready"], state["reason"]) == (True, "")
     assert "newest routing table is broken" in state["message"]
     assert state["releases"] == [{"name": "rel-a", "phase": "Warm", "message": "", "contentGenerations": {}}]
     assert state["requests"] == {"rel-a": {"ok": 1}}
