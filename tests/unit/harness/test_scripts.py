@@ -80,6 +80,63 @@ def test_the_lab_says_what_it_lacks(script: Script) -> None:
     assert "needs root" in answer.stderr
 
 
+def lab_check(script: Script, tmp_path: Path, *, go: str = "echo go1.26.8", debian: str = "12") -> str:
+    """Return what the lab says that it lacks where nothing is built yet."""
+    release = tmp_path / "os-release"
+    release.write_text(f'ID=debian\nVERSION_ID="{debian}"\nPRETTY_NAME="Debian GNU/Linux {debian}"\n', encoding="utf-8")
+    lab = str(tmp_path / "lab")
+    commands = {"go": go, "id": "echo 0"}
+    return script(SCRIPTS / "lab/check.sh", commands=commands, TIDEGATE_LAB=lab, LAB_OS_RELEASE=str(release)).stderr
+
+
+@pytest.mark.parametrize("version", ["1.26", "1.26.8", "1.27rc1", "1.100.1"])
+def test_a_go_that_is_new_enough_will_do(script: Script, tmp_path: Path, version: str) -> None:
+    assert "Go " not in lab_check(script, tmp_path, go=f"echo go{version}")
+
+
+@pytest.mark.parametrize(
+    ("go", "found"), [("echo go1.25.9", "go1.25.9"), ("echo go1.3", "go1.3"), ("echo broken >&2; exit 1", "none")]
+)
+def test_a_go_that_is_too_old_is_named_with_the_next_step(script: Script, tmp_path: Path, go: str, found: str) -> None:
+    said = lab_check(script, tmp_path, go=go)
+
+    assert f"needs Go 1.26 or newer, to build Kubernetes once, and finds {found} (put one from" in said
+    assert "docs/cluster.md" in said
+
+
+def test_no_go_is_needed_where_everything_is_built(script: Script, tmp_path: Path) -> None:
+    kube = tmp_path / "lab" / "bin" / "kube"
+    kube.parent.mkdir(parents=True)
+    kube.touch(mode=0o755)
+
+    assert "Go " not in lab_check(script, tmp_path, go="exit 1")
+
+
+def test_another_system_is_named_and_all_that_is_missing_stands_in_one_line(script: Script, tmp_path: Path) -> None:
+    said = lab_check(script, tmp_path, go="echo go1.20", debian="13")
+
+    assert "needs Debian 12, for its containerd, runc and CNI plugins, and this is Debian GNU/Linux 13 (" in said
+    assert "needs Go 1.26" in said
+    assert said.count("\n") == 1
+
+
+def test_a_system_that_does_not_say_what_it_is_is_no_debian_12(script: Script, tmp_path: Path) -> None:
+    commands = {"go": "echo go1.26.8", "id": "echo 0"}
+    nowhere = str(tmp_path / "nowhere")
+    answer = script(SCRIPTS / "lab/check.sh", commands=commands, LAB_OS_RELEASE=nowhere)
+
+    assert answer.returncode == 1
+    assert "this is a system without /etc/os-release" in answer.stderr
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
+def test_the_check_is_clean_to_shellcheck() -> None:
+    found = subprocess.run(
+        ["shellcheck", "-x", "check.sh"], cwd=SCRIPTS / "lab", capture_output=True, text=True, check=False
+    )
+    assert found.stdout == ""
+
+
 def test_an_unknown_command_shows_the_usage(script: Script) -> None:
     for name in ("cluster.sh", "images.sh", "lab/images.sh"):
         answer = script(SCRIPTS / name, "dance")
