@@ -139,7 +139,6 @@ def test_a_gpu_pipeline_lands_on_the_node_that_has_one(namespace: Namespace, clu
     capacity = '{"status": {"capacity": {"nvidia.com/gpu": "1"}, "allocatable": {"nvidia.com/gpu": "1"}}}'
     cluster.kubectl("patch", "node", node, "--subresource", "status", "--type", "merge", "-p", capacity)
     cluster.kubectl("label", "node", node, "accelerator=nvidia-l4", "--overwrite")
-    namespace.apply(documents(tides_md="# Tides\n\nHigh water is at 14:05."))
     namespace.kubectl("apply", "-f", str(EXAMPLES / "gpu"))
     wait_until_serving(namespace)
 
@@ -157,5 +156,13 @@ def test_a_gpu_pipeline_lands_on_the_node_that_has_one(namespace: Namespace, clu
         timeout_seconds=READY_SECONDS,
     )
     assert found["status"]["pods"] == "1/1"
+    with namespace.port_forward("service/docs", 8080) as url:
+        assert "14:05" in ask(url, "when is high water").text
+
+    # Told to free the GPU first, it comes up at the price of a gap.
+    before = serving_release(namespace)
+    change(namespace, PIPELINE, {"runtime": {"update": "Replace"}})
+    wait_until_serving(namespace)
+    assert serving_release(namespace) != before
     with namespace.port_forward("service/docs", 8080) as url:
         assert "14:05" in ask(url, "when is high water").text
