@@ -10,7 +10,9 @@ help: ## list the targets
 $(STAMP): pyproject.toml
 	test -x $(PY) || python3 -m venv $(VENV)
 	$(PY) -m pip install -q --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(PY) -m pip install -q --disable-pip-version-check -e '.[operator,local]' --group dev
+	$(PY) -m pip install -q --disable-pip-version-check --no-compile -e '.[operator,local]' --group dev
+	@# Half of pip's time would be compiling, on one core.
+	$(PY) -m compileall -q -j 0 $(VENV)/lib
 	touch $@
 
 install: $(STAMP) ## make .venv with everything that development and tests need

@@ -103,7 +103,7 @@ class Load:
 
     def answers(self) -> list[dict[str, Any]]:
         """Return what was answered so far."""
-        lines = self.namespace.kubectl("logs", self.pod, "--tail=-1").splitlines()
+        lines = self.namespace.logs(self.pod).splitlines()
         return [json.loads(line) for line in lines if line.startswith("{")]
 
     def wait_for_answers(self) -> None:

@@ -1,7 +1,8 @@
 """The cluster that tests run in, as kubectl sees it, and one namespace of it per test.
 
 kubectl is used on purpose, not a client library: tests see what users see, and cannot share a bug
-with the operator's adapter. Whatever a wait does not get, `Namespace.diagnosis` explains.
+with the operator's adapter. Whatever is read again and again is read through one `kubectl proxy`
+(`reading.py`). Whatever a wait does not get, `Namespace.diagnosis` explains.
 """
 
 import json
@@ -11,10 +12,12 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.following import Follower, watch_arguments
+from tests.e2e.following import Follower
+from tests.e2e.reading import Reader
 from tests.e2e.wait import wait_for
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -75,6 +78,12 @@ class Cluster:
         run(SCRIPTS / "cluster.sh", "fault", *words, path=self.path, timeout_seconds=180)
 
 
+@cache
+def reader_of(cluster: Cluster) -> Reader:
+    """Return what reads a cluster for this process."""
+    return Reader(cluster.kubectl_command(), with_path(cluster.path))
+
+
 def running_cluster() -> Cluster:
     """Return the cluster that `cluster.sh up` has found or started."""
     script = SCRIPTS / "cluster.sh"
@@ -108,13 +117,15 @@ class Namespace:
 
     def get(self, resource: str) -> Manifest | None:
         """Return an object named as `kind/name`, None when there is none."""
-        text = self.kubectl("get", resource, "--ignore-not-found", "-o", "json")
-        return json.loads(text) if text.strip() else None
+        return reader_of(self.cluster).get(resource, namespace=self.name)
 
     def items(self, kind: str, *, labels: str = "") -> list[Manifest]:
         """Return the objects of a kind that the label selector accepts."""
-        found: list[Manifest] = json.loads(self.kubectl("get", kind, "-l", labels, "-o", "json"))["items"]
-        return found
+        return reader_of(self.cluster).items(kind, namespace=self.name, labels=labels)
+
+    def logs(self, pod: str) -> str:
+        """Return all that the only container of a pod has written."""
+        return reader_of(self.cluster).logs(pod, namespace=self.name)
 
     def delete(self, resource: str) -> None:
         """Delete an object without waiting for its end; one that is gone is fine."""
@@ -129,7 +140,7 @@ class Namespace:
             found = follower.latest
             return found if found is not None and condition(found) else None
 
-        with Follower(self._command(*watch_arguments(resource)), self._environment()) as follower:
+        with Follower(reader_of(self.cluster), resource, namespace=self.name) as follower:
             return wait_for(
                 accepted,
                 what=f"{resource} {what}",

@@ -1,13 +1,9 @@
-"""Follows one object by `kubectl get --watch`, as long as somebody waits for it.
+"""Follows one object by a watch, as long as somebody waits for it."""
 
-Asking again and again would start a process each time, and cost the machine more than much of what is waited for.
-"""
-
-import json
-import subprocess
 import threading
-from collections.abc import Mapping, Sequence
 from typing import Any, Self
+
+from tests.e2e.reading import Reader, ReadError, Watch
 
 # A condition may look at more than the object: it is asked again now and then without any news.
 LOOK_AGAIN_SECONDS = 1.0
@@ -18,14 +14,15 @@ RESTART_SECONDS = 0.5
 class Follower:
     """The latest state of one object. Open it with `with`."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._command = command
-        self._environment = environment
+    def __init__(self, reader: Reader, resource: str, *, namespace: str) -> None:
+        self._reader = reader
+        self._resource = resource
+        self._namespace = namespace
         self._latest: dict[str, Any] | None = None
         self._news = threading.Condition()
         self._unread = False
         self._ended = False
-        self._process: subprocess.Popen[str] | None = None
+        self._watch: Watch | None = None
         self._thread = threading.Thread(target=self._follow, daemon=True)
 
     def __enter__(self) -> Self:
@@ -35,8 +32,8 @@ class Follower:
     def __exit__(self, *_: object) -> None:
         with self._news:
             self._ended = True
-            if self._process is not None:
-                self._process.kill()
+            if self._watch is not None:
+                self._watch.close()
             self._news.notify_all()
         self._thread.join()
 
@@ -53,31 +50,33 @@ class Follower:
             self._news.wait_for(lambda: self._unread, LOOK_AGAIN_SECONDS)
 
     def _follow(self) -> None:
+        while (watch := self._next_watch()) is not None:
+            for event in watch.events():
+                self._tell(None if event["type"] == "DELETED" else event["object"])
+            # What has happened until the next watch begins is told by its first event, unless the object is gone.
+            self._tell(None)
+            self._rest()
+
+    def _next_watch(self) -> Watch | None:
+        """Return a watch to read; None once nobody waits any more."""
         while True:
             with self._news:
                 if self._ended:
-                    return
-                self._process = subprocess.Popen(
-                    self._command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=self._environment
-                )
-            with self._process as process:
-                assert process.stdout is not None
-                for line in process.stdout:
-                    event = json.loads(line)
-                    self._tell(None if event["type"] == "DELETED" else event["object"])
-            # What has happened until the next watch begins is told by its first event, unless the object is gone.
-            self._tell(None)
-            with self._news:
-                self._news.wait_for(lambda: self._ended, RESTART_SECONDS)
+                    return None
+                try:
+                    self._watch = self._reader.watch(self._resource, namespace=self._namespace)
+                except ReadError:  # the API server is away, or does not know the kind yet
+                    self._watch = None
+                else:
+                    return self._watch
+            self._rest()
+
+    def _rest(self) -> None:
+        with self._news:
+            self._news.wait_for(lambda: self._ended, RESTART_SECONDS)
 
     def _tell(self, state: dict[str, Any] | None) -> None:
         with self._news:
             self._latest = state
             self._unread = True
             self._news.notify_all()
-
-
-def watch_arguments(resource: str) -> tuple[str, ...]:
-    """Return the arguments of a kubectl that watches `kind/name`, which need not exist yet."""
-    kind, _, name = resource.partition("/")
-    return ("get", kind, f"--field-selector=metadata.name={name}", "--watch", "--output-watch-events", "-o", "json")

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from tests.e2e.asking import ask
-from tests.e2e.cluster import Cluster, CommandError, Namespace, condition
+from tests.e2e.cluster import Cluster, Namespace, condition
 from tests.e2e.conftest import new_namespace
+from tests.e2e.reading import ReadError
 from tests.e2e.serving import (
     KNOWLEDGE_BASE,
     PIPELINE,
@@ -285,6 +286,6 @@ def said(operator: Namespace, text: str) -> list[str]:
 
 def _log(namespace: Namespace, pod: str) -> str:
     try:
-        return namespace.kubectl("logs", pod)
-    except CommandError:  # it has not started yet
+        return namespace.logs(pod)
+    except ReadError:  # it has not started yet
         return ""
