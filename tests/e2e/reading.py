@@ -59,7 +59,7 @@ class Watch:
 
 
 class Reader:
-    """Objects and logs of one cluster. Kinds are named as for kubectl: plural, singular or short."""
+    """Objects and logs of one cluster. Kinds are named as for kubectl: plural, singular or short, in any case."""
 
     def __init__(self, kubectl: Sequence[str], environment: Mapping[str, str]) -> None:
         command = ("sh", "-c", _AS_LONG_AS_WE_LIVE, "sh", *kubectl, "proxy", "--port=0")
@@ -113,6 +113,7 @@ class Reader:
             raise ReadError(f"{path}: {error}") from error
 
     def _path(self, kind: str, namespace: str) -> str:
+        kind = kind.lower()
         with self._lock:
             if kind not in self._collections:  # the first one, or a definition that came since
                 self._collections = {}

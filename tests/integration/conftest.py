@@ -48,9 +48,21 @@ def api_server() -> Iterator[Cluster]:
             path=os.pathsep.join([str(LAB_HOME / "bin"), os.environ["PATH"]]),
         )
         install_definitions(cluster)
+        started = (LAB_HOME / "run" / name / "pids").read_text().split()
         yield cluster
+        subprocess.run([LAB / "down.sh"], env=environment, check=True, capture_output=True, timeout=60)
+        assert not (LAB_HOME / "run" / name).exists()
+        assert [pid for pid in started if _runs_a_part(pid)] == []
     finally:
         subprocess.run([LAB / "down.sh"], env=environment, check=False, capture_output=True, timeout=60)
+
+
+def _runs_a_part(pid: str) -> bool:
+    """Return whether the process with this id runs one of the lab's programs."""
+    try:
+        return Path(f"/proc/{pid}/exe").resolve().is_relative_to((LAB_HOME / "bin").resolve())
+    except OSError:
+        return False
 
 
 @pytest.fixture

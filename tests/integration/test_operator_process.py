@@ -1,6 +1,7 @@
 """The operator's process against a real API server: starts, refuses to start, works, rests, dies and stops."""
 
 import json
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.e2e.cluster import Cluster, Namespace, condition_status
+from tests.e2e.cluster import Cluster, Namespace, condition_status, reader_of
 from tests.e2e.wait import wait_for
 from tests.integration.conftest import install_definitions
 from tests.integration.operator_process import running_operator, start_operator
@@ -140,14 +141,26 @@ def test_two_operators_at_once_come_to_one_world(namespace: Namespace, tmp_path:
 
 
 def test_an_edit_is_answered_and_never_shown_ready_from_before(namespace: Namespace, tmp_path: Path) -> None:
-    with running_operator(namespace.cluster.kubeconfig, tmp_path, namespace.name):
-        namespace.apply(documents(), knowledge_base())
-        namespace.wait_for("knowledgebase/docs", seen, what="is seen")
-        namespace.apply(knowledge_base(embedding={"model": "no-such-model"}))
-        found = namespace.wait_for("knowledgebase/docs", seen, what="is seen again")
+    namespace.apply(documents(), knowledge_base())
+    since = "2026-01-01T12:00:00Z"
+    ready = {"type": "Ready", "status": "True", "reason": "InForce", "message": "", "lastTransitionTime": since}
+    status = {"observedGeneration": 1, "conditions": [{**ready, "observedGeneration": 1}]}
+    patch = json.dumps({"status": status})
+    namespace.kubectl("patch", "knowledgebase/docs", "--subresource=status", "--type=merge", "-p", patch)
+    namespace.apply(knowledge_base(embedding={"model": "no-such-model"}))
 
-        assert condition_status(found, "Accepted") == "False"
-        assert reason(found, "Accepted") == "UnknownModel"
+    watch, told = reader_of(namespace.cluster).watch("knowledgebase/docs", namespace=namespace.name), list[Manifest]()
+    watching = threading.Thread(target=lambda: told.extend(event["object"] for event in watch.events()))
+    watching.start()
+    with running_operator(namespace.cluster.kubeconfig, tmp_path, namespace.name):
+        found = namespace.wait_for("knowledgebase/docs", seen, what="is seen again")
+    watch.close()
+    watching.join()
+
+    assert condition_status(found, "Accepted") == "False"
+    assert reason(found, "Accepted") == "UnknownModel"
+    assert {reason(each, "Ready") for each in told if not seen(each)} == {"InForce"}
+    assert {condition_status(each, "Ready") for each in told if seen(each)} == {"False"}
 
 
 def test_what_the_api_server_refuses_of_the_pod_is_said(namespace: Namespace, tmp_path: Path) -> None:
