@@ -36,13 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--keep-cluster", action="store_true", help="leave the cluster running that the tests started")
 
 
-@pytest.hookimpl(trylast=True)  # after the order was shuffled
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a cluster, and put long tests first: one that begins last is waited for alone.
-
-    Time limits count the test alone, not the start of the cluster.
-    """
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    """Mark what needs a cluster; time limits count the test alone, not the start of the cluster."""
     for item in items:
         if SCRIPTS in item.path.parents and "cluster" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.cluster)

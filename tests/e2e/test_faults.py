@@ -105,7 +105,6 @@ def test_pods_that_admission_refuses_are_said_in_its_words_and_the_old_ones_serv
     wait_until_serving(served)
 
 
-@pytest.mark.long
 def test_what_a_namespace_may_use_is_the_reason_until_there_is_more(namespace: Namespace) -> None:
     namespace.apply(largest_container("16Mi"), *quickstart())
     message = wait_for_reason(namespace, KNOWLEDGE_BASE, "Ready", "PodCreationFailed")
@@ -136,7 +135,6 @@ def test_what_a_namespace_may_use_is_the_reason_until_there_is_more(namespace: N
     )
 
 
-@pytest.mark.long
 def test_a_volume_that_is_full_in_mid_build_is_said_and_the_build_goes_on_when_there_is_room(
     namespace: Namespace, cluster: Cluster
 ) -> None:

@@ -38,7 +38,6 @@ def evict(namespace: Namespace, pod: str) -> None:
     namespace.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
 
 
-@pytest.mark.long
 def test_no_question_is_lost_while_pods_are_replaced_added_and_evicted(
     namespace: Namespace, images: Mapping[str, str]
 ) -> None:

@@ -130,7 +130,6 @@ def test_each_way_back_works_under_load_while_operators_die(
         assert bad in rag(namespace, "status", "docs").split("rejected")[1]
 
 
-@pytest.mark.long
 def test_a_tool_that_applies_the_bad_spec_every_second_does_not_bring_it_back(
     namespace: Namespace, images: Mapping[str, str]
 ) -> None:
@@ -163,7 +162,6 @@ def test_a_tool_that_applies_the_bad_spec_every_second_does_not_bring_it_back(
     assert "rejected" in rag(namespace, "status", "docs")
 
 
-@pytest.mark.long
 def test_two_knowledge_bases_that_change_at_once_make_one_release(namespace: Namespace) -> None:
     paragraphs = "\n\n".join(f"Paragraph {n} about high water, tides and the harbour of the town." for n in range(400))
     large = documents(**{f"large{n}_md": f"# Part {n}\n\n{paragraphs}" for n in range(6)})

@@ -21,7 +21,6 @@ from tests.e2e.wait import wait_for
 pytestmark = pytest.mark.usefixtures("operator")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "changed",
     [SMALLER_CHUNKS, {"embedding": {"model": "use-m3"}}],
@@ -79,7 +78,6 @@ def test_a_candidate_that_was_taken_back_is_tried_again_only_when_a_person_says_
     wait_for_policy(namespace, "tries again", phase="Paused")
 
 
-@pytest.mark.long
 def test_putting_the_earlier_spec_back_in_mid_rollout_is_a_clean_cancel(
     namespace: Namespace, images: Mapping[str, str]
 ) -> None:
