@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.cluster import Namespace, run
+from tests.e2e.cluster import CommandError, Namespace, run
 from tests.e2e.serving import EXAMPLES, KNOWLEDGE_BASE, apply_quickstart, change, documents, wait_until_serving
+from tests.e2e.wait import wait_for
 
 ROLLOUT_SECONDS = 240
 BIN = Path(sys.executable).parent
@@ -19,6 +20,25 @@ def rag(namespace: Namespace, *arguments: str, key: str = "") -> str:
     command = (str(BIN / "kubectl-rag"), "--namespace", namespace.name, *arguments)
     variables = (f"KUBECONFIG={namespace.cluster.kubeconfig}", *([f"TIDEGATE_KEY={key}"] if key else []))
     return run("env", *variables, *command, path=namespace.cluster.path, timeout_seconds=90)
+
+
+def promote(namespace: Namespace) -> None:
+    """Promote the candidate; again, as the refusal says, where a busy pod did not say in time that it is warm."""
+
+    def done() -> bool:
+        try:
+            return "done" in rag(namespace, "promote", "docs")
+        except CommandError as error:
+            if "ask again when it is" not in str(error):
+                raise
+            return False
+
+    wait_for(
+        done,
+        what="the candidate is promoted",
+        timeout_seconds=60,
+        describe=lambda: namespace.diagnosis(POLICY),
+    )
 
 
 def serve_with_policy(namespace: Namespace) -> str:

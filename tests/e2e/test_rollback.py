@@ -17,6 +17,7 @@ from tests.e2e.rollouts import (
     POLICY,
     ROLLOUT_SECONDS,
     SMALLER_CHUNKS,
+    promote,
     rag,
     serve_with_policy,
     wait_for_policy,
@@ -99,7 +100,7 @@ def promoted(namespace: Namespace) -> tuple[str, str]:
     """Serve, bring another index to everybody, and return the release before and the new one."""
     stable = serve_with_policy(namespace)
     candidate = with_a_candidate(namespace)
-    assert "done" in rag(namespace, "promote", "docs")
+    promote(namespace)
     wait_for_policy(namespace, "has promoted", stable=candidate, phase="Idle")
     return stable, candidate
 

@@ -9,6 +9,7 @@ from tests.e2e.cluster import Namespace
 from tests.e2e.rollouts import (
     POLICY,
     SMALLER_CHUNKS,
+    promote,
     rag,
     serve_with_policy,
     wait_for_policy,
@@ -47,7 +48,7 @@ def test_a_share_then_everybody_then_back(
         assert moved.isdisjoint(stayed)
         assert 3 <= len(moved) <= 28
 
-        assert "done" in rag(namespace, "promote", "docs")
+        promote(namespace)
         wait_for_policy(namespace, "has promoted", stable=candidate, phase="Idle")
         assert "done" in rag(namespace, "rollback", "docs", "--reason", "test")
         back = wait_until_back(namespace, stable)
