@@ -46,7 +46,7 @@ RETRIED_SECONDS = 90.0
 BAR_SETTLE_SECONDS = 258.0
 BAR_REST_WRITES = 0
 BAR_MEMORY_GROWTH_SHARE = 0.05
-# Each kind has been written again, and every cache has held it.
+# Connections and caches grow until these are through; what grows after them is a leak.
 FIRST_CHANGES = 2
 _COUNTED = re.compile(r"^apiserver_request_total\{(?P<labels>.*)\} (?P<count>\S+)$", re.MULTILINE)
 _RESOURCE = re.compile(r'resource="([^"]*)"')
@@ -196,7 +196,6 @@ async def measure(subject: Subject, options: argparse.Namespace) -> dict[str, fl
         peaks.append(subject.memory_mib())
         print(f"change {change}: {peaks[-1]:.0f} MiB", flush=True)
     if peaks:
-        # Connections and pages of the first two changes are kept: what grows after them is a leak.
         settled_mib = peaks[min(FIRST_CHANGES, len(peaks)) - 1]
         figures |= {"memory_mib_after_changes": peaks[-1], "memory_growth_share": peaks[-1] / settled_mib - 1}
     await asyncio.sleep(RETRIED_SECONDS)
