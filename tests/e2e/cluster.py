@@ -17,13 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.following import Follower
-from tests.e2e.reading import Reader
+from tests.e2e.reading import Manifest, Reader
 from tests.e2e.wait import wait_for
 
 SCRIPTS = Path(__file__).resolve().parent
 LOG_LINES = 40
-
-Manifest = dict[str, Any]
 
 
 class CommandError(AssertionError):

@@ -5,7 +5,6 @@ table only grow. The record is one JSON file, replaced atomically; a folder writ
 version of the format is refused, never guessed at. One process at a time holds the folder.
 """
 
-import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pydantic import Field, ValidationError
 
 from tidegate_api.model import Model
 from tidegate_api.shape import Language
+from tidegate_runtime.errors import is_no_room
 
 FORMAT = "tidegate-local/1"
 RECORD = "local.json"
@@ -24,7 +24,6 @@ LOGS = "logs"
 NAMESPACE = "local"
 _LOCK = "lock"
 _GITIGNORE = ".gitignore"
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class StateFolderError(Exception):
@@ -67,7 +66,7 @@ def claimed_state_folder(folder: Path) -> Iterator[LocalRecord]:
 
 
 def _unusable(folder: Path, error: OSError) -> StateFolderError:
-    if error.errno in _NO_ROOM:
+    if is_no_room(error):
         return StateFolderError(f"{folder}: has no room left; free some, or choose another folder with --state")
     if isinstance(error, FileExistsError) and error.filename == str(folder):
         return StateFolderError(f"{folder}: is a file; choose a folder with --state")

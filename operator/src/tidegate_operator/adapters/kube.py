@@ -19,7 +19,7 @@ import aiohttp
 from kubernetes.aio import client, config
 
 from tidegate_api.hashing import content_hash
-from tidegate_operator.core.kinds import FIELD_MANAGER, Kind, Manifest, Ref, api_version, plural, ref_of
+from tidegate_operator.core.kinds import FIELD_MANAGER, Kind, Manifest, Ref, api_version, plural, ref_of, with_metadata
 from tidegate_operator.core.ownership import labels_kept, same_controller
 from tidegate_operator.core.plan import Note
 from tidegate_operator.errors import NameConflictError, OperatorError, RefusedError, StaleError, UnavailableError
@@ -110,7 +110,7 @@ class KubeCluster:
         cannot be labelled afterwards, because its raw bytes are compared.
         """
         ref = ref_of(manifest)
-        status, body = await self._apply(_with_metadata(manifest, resourceVersion=_OF_NO_OBJECT), force=False)
+        status, body = await self._apply(with_metadata(manifest, resourceVersion=_OF_NO_OBJECT), force=False)
         if status == HTTPStatus.CREATED:
             return body
         if status != HTTPStatus.CONFLICT:
@@ -122,7 +122,7 @@ class KubeCluster:
             raise NameConflictError(f"{ref} exists and belongs to somebody else")
         if labels_kept(found, manifest):
             raise StaleError(f"{ref} has been made by another operator a moment ago")
-        return await self.apply(_with_metadata(manifest, uid=found["metadata"]["uid"]))
+        return await self.apply(with_metadata(manifest, uid=found["metadata"]["uid"]))
 
     async def apply(self, manifest: Manifest) -> Manifest:
         """Bring our own object to `manifest`; one that names a uid is applied to that very object or to none."""
@@ -280,10 +280,6 @@ def _checked(status: int, body: Manifest) -> Manifest:
     raise RefusedError(
         str(body.get("message") or f"the API server answered {status}"), reason=str(body.get("reason") or "Refused")
     )
-
-
-def _with_metadata(manifest: Manifest, **members: str) -> Manifest:
-    return {**manifest, "metadata": {**manifest["metadata"], **members}}
 
 
 def _path(kind: Kind, namespace: str | None, name: str = "") -> str:

@@ -15,7 +15,7 @@ from enum import StrEnum
 from tidegate_api.hashing import content_hash
 from tidegate_api.v1alpha1.common import quantity_value
 from tidegate_operator.core.drift import differences
-from tidegate_operator.core.kinds import Kind, Manifest, Ref, ref_of
+from tidegate_operator.core.kinds import Kind, Manifest, Ref, ref_of, with_metadata
 from tidegate_operator.core.names import Annotation
 from tidegate_operator.core.observed import (
     Children,
@@ -127,7 +127,7 @@ def _refresh(manifest: Manifest, live: Live, *, settled: tuple[str, ...]) -> App
 
 
 def _apply(manifest: Manifest, live: Live) -> Apply:
-    return Apply({**manifest, "metadata": {**manifest["metadata"], "uid": live.uid}})
+    return Apply(with_metadata(manifest, uid=live.uid))
 
 
 def _without_foreign_replicas(manifest: Manifest, live: Live) -> Manifest:

@@ -87,6 +87,11 @@ class Ref:
         return f"{self.kind} {self.name}"
 
 
+def with_metadata(manifest: Manifest, **members: object) -> Manifest:
+    """Return the manifest with these members of its metadata replaced."""
+    return {**manifest, "metadata": {**manifest["metadata"], **members}}
+
+
 def ref_of(manifest: Manifest) -> Ref:
     """Return the reference of a rendered or live object."""
     metadata = manifest["metadata"]

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from tidegate_api.v1alpha1.common import HistoryEntry
 from tidegate_api.v1alpha1.retrievalpipeline import Rejection, RolloutStatus
 from tidegate_operator.core.children import Wanted, seal
-from tidegate_operator.core.kinds import Kind, Manifest, Ref
+from tidegate_operator.core.kinds import Kind, Manifest, Ref, with_metadata
 from tidegate_operator.core.names import Annotation, release_object_name
 from tidegate_operator.core.observed import Children, Live
 from tidegate_operator.core.observed_rp import PipelineWorld
@@ -24,7 +24,7 @@ from tidegate_operator.core.rollout import Phase
 def release_manifest(frozen: FrozenRelease, children: Children, marks: Mapping[str, str]) -> Manifest:
     """Return a release's ControllerRevision with its marks; only these make it another one."""
     manifest = frozen_release(frozen, children.owner)
-    marked = {**manifest, "metadata": {**manifest["metadata"], "annotations": dict(marks)}}
+    marked = with_metadata(manifest, annotations=dict(marks))
     return seal(marked, children, inputs={"release": frozen.release.name, "marks": dict(marks)})
 
 
